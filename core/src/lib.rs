@@ -1,0 +1,25 @@
+//! Every decision FlexInfer makes, and none of its acts.
+//!
+//! Nothing here reads a clock, a file, a socket, the environment or a die: time and randomness are
+//! passed in, and what shall happen is returned as a value. Local mode, the cluster gateway and the
+//! controller call the same functions, so a model behaves alike wherever it is served.
+
+pub mod ids;
+pub mod moment;
+pub mod rejection;
+
+pub mod manifest;
+
+pub mod backends;
+pub mod effective;
+pub mod sources;
+
+pub mod fleet;
+pub mod openai;
+pub mod rewriting;
+
+pub mod activation;
+pub mod queueing;
+pub mod routing;
+pub mod scaling;
+pub mod sharing;
