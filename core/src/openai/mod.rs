@@ -1,1 +1,6 @@
-//! (being written)
+//! OpenAI's HTTP API as the gateway sees it: which paths there are, what a request says that matters
+//! for routing, what an answer says that matters for accounting, and how to say no.
+
+mod errors;
+
+pub use errors::{CONTENT_TYPE, error_body};

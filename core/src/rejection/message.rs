@@ -1,0 +1,161 @@
+//! What a rejection says to a person: what is wrong, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Rejection;
+
+/// The longest piece of a request that an answer repeats, in characters.
+const LONGEST_ECHO: usize = 120;
+
+impl Rejection {
+    /// `error.message`: what is wrong and what to do, in one or two sentences.
+    #[expect(clippy::too_many_lines, reason = "one row per answer, like the terms")]
+    pub fn message(&self) -> String {
+        match self {
+            Self::PathNotFound { path } => format!(
+                "nothing is served at {}; GET /v1/models lists the models, and their APIs lie under /v1",
+                Echo(path)
+            ),
+            Self::MethodNotAllowed { method, allow } => {
+                format!("{} is not allowed here; use {allow}", Echo(method))
+            }
+            Self::InvalidFraming { problem } => {
+                format!("the length of the request's body is not certain: {problem}")
+            }
+            Self::UnknownExpectation { expectation } => {
+                format!("cannot meet Expect: {}; only 100-continue is known", Echo(expectation))
+            }
+            Self::BodyTooLarge { limit } => format!(
+                "the request's body is longer than the limit of {limit} bytes; send less, or have --max-body raised"
+            ),
+            Self::ReadTimeout { limit } => {
+                format!("the request's body did not arrive within {}; send it again", Span(*limit))
+            }
+            Self::BufferFull => {
+                "the gateway holds as many request bodies as it may (--max-buffered-bytes); try again soon".into()
+            }
+            Self::ShuttingDown => "the gateway is shutting down; try again soon".into(),
+
+            Self::ModelMissing => {
+                "no model is named; put it into the body's \"model\" field, the X-Model-ID header or the path (/model/<name>/...)".into()
+            }
+            Self::InvalidJson { problem } => {
+                format!("the body is not a JSON object that can be read: {problem}")
+            }
+            Self::DuplicateKey { key } => format!(
+                "the body has the key \"{key}\" twice, which two readers can understand in two ways; send it once"
+            ),
+            Self::InvalidField { field, expected } => format!("\"{field}\" must be {expected}"),
+            Self::InvalidForm { problem } => format!("the form cannot be read: {problem}"),
+            Self::ConflictingModels { first, second } => format!(
+                "the form has two \"model\" parts that disagree ({} and {}); send one",
+                Echo(first),
+                Echo(second)
+            ),
+
+            Self::ModelNotFound { name, nearest } => {
+                format!("model {} does not exist; {}", Echo(name), Nearest(nearest))
+            }
+            Self::ModelParked { name } => {
+                format!("model {} is parked: its owner has set it not to be offered", Echo(name))
+            }
+            Self::ModelAmbiguous { name, candidates } => format!(
+                "several models go by {}; say which one: {}",
+                Echo(name),
+                candidates.join(", ")
+            ),
+            Self::ApiNotServed { name, path, hint } => {
+                let hint = hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+                format!("model {} does not serve {}{hint}", Echo(name), Echo(path))
+            }
+            Self::ModelRemoved { model } => {
+                format!("model {} was removed while the request waited for it", model.name)
+            }
+
+            Self::QueueFull { model, limit } => format!(
+                "{limit} requests wait for model {} already, which is as many as may; try again soon",
+                model.name
+            ),
+            Self::QueueTimeout { model, waited } => format!(
+                "model {} had no free slot for {}; try again soon",
+                model.name,
+                Span(*waited)
+            ),
+            Self::ActivationTimeout { model, waited } => format!(
+                "model {} did not come up within {}; it goes on loading, try again soon",
+                model.name,
+                Span(*waited)
+            ),
+            Self::ActivationFailed { model, failure, .. } => {
+                format!("model {} cannot be started: {failure}", model.name)
+            }
+            Self::HeldByHigherPriority { model, holder } => format!(
+                "model {} has to wait for {}, which has a higher priority and stays on the GPU they share",
+                model.name, holder.name
+            ),
+            Self::NotBeforeDeadline { model, ready_in } => format!(
+                "model {} cannot be up before this request's deadline; try again in {}",
+                model.name,
+                Span(*ready_in)
+            ),
+
+            Self::UpstreamUnreachable { model } => {
+                format!("the engine of model {} cannot be reached; try again", model.name)
+            }
+            Self::UpstreamBroke { model } => {
+                format!("the engine of model {} broke off before it answered", model.name)
+            }
+            Self::UpstreamTimeout { model, waited } => format!(
+                "the engine of model {} sent nothing for {}",
+                model.name,
+                Span(*waited)
+            ),
+            Self::Internal => {
+                "the gateway failed; its log has the details under this request's id".into()
+            }
+        }
+    }
+}
+
+/// A piece of the request, in quotes, short, and without anything that could break a log line.
+struct Echo<'a>(&'a str);
+
+impl fmt::Display for Echo<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("'")?;
+        for character in self.0.chars().take(LONGEST_ECHO) {
+            write!(formatter, "{}", if character.is_control() { '\u{fffd}' } else { character })?;
+        }
+        let rest = if self.0.chars().nth(LONGEST_ECHO).is_some() { "…'" } else { "'" };
+        formatter.write_str(rest)
+    }
+}
+
+/// A duration as people say it: `850ms`, `2.5s`, `3m20s`.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        match seconds {
+            0 => write!(formatter, "{}ms", self.0.as_millis()),
+            1..60 if self.0.subsec_millis() < 100 => write!(formatter, "{seconds}s"),
+            1..60 => write!(formatter, "{seconds}.{}s", self.0.subsec_millis() / 100),
+            _ if seconds.is_multiple_of(60) => write!(formatter, "{}m", seconds / 60),
+            _ => write!(formatter, "{}m{}s", seconds / 60, seconds % 60),
+        }
+    }
+}
+
+/// What to try in place of a name that nothing goes by.
+struct Nearest<'a>(&'a [String]);
+
+impl fmt::Display for Nearest<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => formatter.write_str("GET /v1/models lists those that do"),
+            names => write!(formatter, "did you mean {}?", names.join(", ")),
+        }
+    }
+}

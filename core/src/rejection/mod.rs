@@ -1,0 +1,221 @@
+//! Every answer the gateway gives by itself instead of passing a request on. An answer, not an
+//! error: nothing went wrong inside, and whoever receives one sends it to the client as it is.
+//! `openai/errors.rs` writes the body; `reference.rs` the page in `docs/reference`.
+
+mod message;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+#[cfg(test)]
+pub(crate) use reference::examples;
+pub use reference::reference_page;
+
+use crate::activation::Failure;
+use crate::ids::ModelId;
+
+/// Why a request is answered by the gateway, in the order of the stages that may say so.
+#[derive(Clone, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    name(RejectionName),
+    derive(strum::EnumIter, strum::IntoStaticStr),
+    vis(pub(crate))
+)]
+pub enum Rejection {
+    /// Nothing is served at this path.
+    PathNotFound { path: String },
+    /// The path is served, with other methods: `allow` is the value of the `Allow` header.
+    MethodNotAllowed { method: String, allow: &'static str },
+    /// The message's length cannot be known for sure (two lengths, an unknown transfer coding).
+    InvalidFraming { problem: String },
+    /// An `Expect` header that asks for something other than `100-continue`.
+    UnknownExpectation { expectation: String },
+    /// The body is longer than `--max-body`, in bytes.
+    BodyTooLarge { limit: u64 },
+    /// The body did not arrive in time.
+    ReadTimeout { limit: Duration },
+    /// The bodies of all waiting requests together have reached `--max-buffered-bytes`.
+    BufferFull,
+    /// The process is stopping and takes nothing new.
+    ShuttingDown,
+
+    /// Neither header, path nor body names a model.
+    ModelMissing,
+    /// The body is not the JSON object it should be.
+    InvalidJson { problem: String },
+    /// A key that decides something appears twice, so that two readers could read two values.
+    DuplicateKey { key: &'static str },
+    /// A field has a value of the wrong kind.
+    InvalidField { field: &'static str, expected: &'static str },
+    /// The body is not the form that its content type announces.
+    InvalidForm { problem: String },
+    /// The form has two `model` parts that disagree.
+    ConflictingModels { first: String, second: String },
+
+    /// No model goes by this name; `nearest` are names that look like it, best first.
+    ModelNotFound { name: String, nearest: Vec<String> },
+    /// The model exists and is set not to be offered (`litellm.enabled: false`).
+    ModelParked { name: String },
+    /// Several models go by this name; `candidates` are the names that tell them apart.
+    ModelAmbiguous { name: String, candidates: Vec<String> },
+    /// The model's engine does not serve this API; `hint` says what does, if anything does.
+    ApiNotServed { name: String, path: String, hint: Option<String> },
+    /// The model was deleted while the request waited for it.
+    ModelRemoved { model: ModelId },
+
+    /// As many requests wait for the model as may (`PROXY_MAX_QUEUE_SIZE`).
+    QueueFull { model: ModelId, limit: u32 },
+    /// The model is up, and no slot became free in time.
+    QueueTimeout { model: ModelId, waited: Duration },
+    /// The model did not come up in time. Its load goes on, and a retry joins it.
+    ActivationTimeout { model: ModelId, waited: Duration },
+    /// The model cannot come up. `retry_in` is when it is tried again, if it is.
+    ActivationFailed { model: ModelId, failure: Failure, retry_in: Option<Duration> },
+    /// A model of higher priority holds the GPU and will not leave it.
+    HeldByHigherPriority { model: ModelId, holder: ModelId },
+    /// The model cannot be up before this request's deadline; it can be in `ready_in`.
+    NotBeforeDeadline { model: ModelId, ready_in: Duration },
+
+    /// No connection to the model's engine could be made.
+    UpstreamUnreachable { model: ModelId },
+    /// The engine's answer broke off before its head was complete, or was not HTTP.
+    UpstreamBroke { model: ModelId },
+    /// The engine stayed silent for longer than it may.
+    UpstreamTimeout { model: ModelId, waited: Duration },
+    /// A fault of the gateway itself.
+    Internal,
+}
+
+/// What is fixed about an answer, apart from its message.
+struct Terms {
+    status: u16,
+    kind: &'static str,
+    code: &'static str,
+    param: Option<&'static str>,
+    retry_after: Option<Duration>,
+}
+
+impl Terms {
+    const fn new(status: u16, kind: &'static str, code: &'static str) -> Self {
+        Self { status, kind, code, param: None, retry_after: None }
+    }
+
+    const fn param(self, param: &'static str) -> Self {
+        Self { param: Some(param), ..self }
+    }
+
+    const fn retry(self, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..self }
+    }
+}
+
+const INVALID: &str = "invalid_request_error";
+const NOT_FOUND: &str = "not_found_error";
+const UNAVAILABLE: &str = "service_unavailable_error";
+const TIMEOUT: &str = "timeout_error";
+const UPSTREAM: &str = "upstream_error";
+const SERVER: &str = "server_error";
+
+/// Something short is in the way: a buffer, a slot, an engine that is being replaced.
+const SOON: Duration = Duration::from_secs(2);
+/// A model is loading.
+const AFTER_SOME_LOADING: Duration = Duration::from_secs(5);
+/// Another model has to leave first.
+const AFTER_A_WHILE: Duration = Duration::from_secs(30);
+
+impl Rejection {
+    fn terms(&self) -> Terms {
+        match self {
+            Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
+            Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
+            Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),
+            Self::UnknownExpectation { .. } => Terms::new(417, INVALID, "unknown_expectation"),
+            Self::BodyTooLarge { .. } => Terms::new(413, INVALID, "body_too_large"),
+            Self::ReadTimeout { .. } => Terms::new(408, TIMEOUT, "read_timeout"),
+            Self::BufferFull => Terms::new(503, UNAVAILABLE, "buffer_full").retry(SOON),
+            Self::ShuttingDown => Terms::new(503, UNAVAILABLE, "shutting_down").retry(SOON),
+
+            Self::ModelMissing => Terms::new(400, INVALID, "missing_required_field").param("model"),
+            Self::InvalidJson { .. } => Terms::new(400, INVALID, "invalid_json"),
+            Self::DuplicateKey { key } => Terms::new(400, INVALID, "duplicate_key").param(key),
+            Self::InvalidField { field, .. } => {
+                Terms::new(400, INVALID, "invalid_field_value").param(field)
+            }
+            Self::InvalidForm { .. } => Terms::new(400, INVALID, "invalid_multipart"),
+            Self::ConflictingModels { .. } => {
+                Terms::new(400, INVALID, "conflicting_models").param("model")
+            }
+
+            Self::ModelNotFound { .. } | Self::ModelParked { .. } | Self::ModelRemoved { .. } => {
+                Terms::new(404, NOT_FOUND, "model_not_found").param("model")
+            }
+            Self::ModelAmbiguous { .. } => {
+                Terms::new(404, NOT_FOUND, "model_ambiguous").param("model")
+            }
+            Self::ApiNotServed { .. } => {
+                Terms::new(404, NOT_FOUND, "api_not_served").param("model")
+            }
+
+            Self::QueueFull { .. } => Terms::new(503, UNAVAILABLE, "queue_full").retry(SOON),
+            Self::QueueTimeout { .. } => Terms::new(503, UNAVAILABLE, "queue_timeout").retry(SOON),
+            Self::ActivationTimeout { .. } => {
+                Terms::new(503, UNAVAILABLE, "activation_timeout").retry(AFTER_SOME_LOADING)
+            }
+            Self::ActivationFailed { retry_in, .. } => Terms {
+                retry_after: *retry_in,
+                ..Terms::new(503, UNAVAILABLE, "activation_failed")
+            },
+            Self::HeldByHigherPriority { .. } => {
+                Terms::new(503, UNAVAILABLE, "held_by_higher_priority").retry(AFTER_A_WHILE)
+            }
+            Self::NotBeforeDeadline { ready_in, .. } => {
+                Terms::new(503, UNAVAILABLE, "not_before_deadline").retry(*ready_in)
+            }
+
+            Self::UpstreamUnreachable { .. } | Self::UpstreamBroke { .. } => {
+                Terms::new(502, UPSTREAM, "bad_gateway")
+            }
+            Self::UpstreamTimeout { .. } => Terms::new(504, TIMEOUT, "timeout"),
+            Self::Internal => Terms::new(500, SERVER, "server_error"),
+        }
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.terms().status
+    }
+
+    /// `error.code`: stable, for programs.
+    pub fn code(&self) -> &'static str {
+        self.terms().code
+    }
+
+    /// `error.type`: the coarse class that OpenAI's clients know.
+    pub fn kind(&self) -> &'static str {
+        self.terms().kind
+    }
+
+    /// `error.param`: the request's field that is to blame, if one is.
+    pub fn param(&self) -> Option<&'static str> {
+        self.terms().param
+    }
+
+    /// How long to wait before the same request may succeed: whole seconds, at least one. `None`
+    /// where waiting alone does not help.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.terms().retry_after.map(|after| {
+            let begun = u64::from(after.subsec_nanos() > 0);
+            Duration::from_secs(after.as_secs().saturating_add(begun).max(1))
+        })
+    }
+
+    /// The value of the `Allow` header, which every 405 carries.
+    pub fn allow(&self) -> Option<&'static str> {
+        match self {
+            Self::MethodNotAllowed { allow, .. } => Some(allow),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The page `docs/reference/rejections.md`, written from the enum, and one example of every answer.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use strum::IntoEnumIterator as _;
+
+use super::{Rejection, RejectionName};
+use crate::activation::{Failure, Reason};
+use crate::ids::ModelId;
+
+const INTRODUCTION: &str = "\
+# Answers the gateway gives by itself
+
+Generated from `core/src/rejection`. Every one is JSON in OpenAI's shape, `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`,
+and carries the request's id in `x-request-id`. `code` is stable. `Retry-After` is sent where waiting helps; the figures are
+those of the examples. What an engine answers is passed on as it is and is not listed here.
+
+| status | code | type | param | Retry-After | example |
+|---|---|---|---|---|---|
+";
+
+/// The text of `docs/reference/rejections.md`.
+pub fn reference_page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for rejection in examples() {
+        let retry = rejection.retry_after().map(|after| format!("{} s", after.as_secs()));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            page,
+            "| {} | `{}` | `{}` | {} | {} | {} |",
+            rejection.status(),
+            rejection.code(),
+            rejection.kind(),
+            rejection.param().map_or_else(|| "–".into(), |param| format!("`{param}`")),
+            retry.as_deref().unwrap_or("–"),
+            rejection.message().replace('|', "\\|").replace('<', "&lt;"),
+        );
+    }
+    page
+}
+
+/// One example of every rejection, in the order of the enum.
+pub(crate) fn examples() -> Vec<Rejection> {
+    RejectionName::iter().map(example).collect()
+}
+
+fn example(name: RejectionName) -> Rejection {
+    let model = || ModelId::new("default", "qwen");
+    let waited = Duration::from_mins(1);
+    match name {
+        RejectionName::PathNotFound => {
+            Rejection::PathNotFound { path: "/v1/char/completions".into() }
+        }
+        RejectionName::MethodNotAllowed => {
+            Rejection::MethodNotAllowed { method: "DELETE".into(), allow: "GET, HEAD" }
+        }
+        RejectionName::InvalidFraming => Rejection::InvalidFraming {
+            problem: "it has both Content-Length and Transfer-Encoding; send one of them".into(),
+        },
+        RejectionName::UnknownExpectation => {
+            Rejection::UnknownExpectation { expectation: "200-maybe".into() }
+        }
+        RejectionName::BodyTooLarge => Rejection::BodyTooLarge { limit: 268_435_456 },
+        RejectionName::ReadTimeout => Rejection::ReadTimeout { limit: waited },
+        RejectionName::BufferFull => Rejection::BufferFull,
+        RejectionName::ShuttingDown => Rejection::ShuttingDown,
+        RejectionName::ModelMissing => Rejection::ModelMissing,
+        RejectionName::InvalidJson => {
+            Rejection::InvalidJson { problem: "expected value at line 1 column 28".into() }
+        }
+        RejectionName::DuplicateKey => Rejection::DuplicateKey { key: "model" },
+        RejectionName::InvalidField => {
+            Rejection::InvalidField { field: "model", expected: "a string" }
+        }
+        RejectionName::InvalidForm => {
+            Rejection::InvalidForm { problem: "its content type names no boundary".into() }
+        }
+        RejectionName::ConflictingModels => {
+            Rejection::ConflictingModels { first: "qwen".into(), second: "llama".into() }
+        }
+        RejectionName::ModelNotFound => {
+            Rejection::ModelNotFound { name: "quen".into(), nearest: vec!["qwen".into()] }
+        }
+        RejectionName::ModelParked => Rejection::ModelParked { name: "qwen".into() },
+        RejectionName::ModelAmbiguous => Rejection::ModelAmbiguous {
+            name: "qwen".into(),
+            candidates: vec!["team-a/qwen".into(), "team-b/qwen".into()],
+        },
+        RejectionName::ApiNotServed => Rejection::ApiNotServed {
+            name: "qwen".into(),
+            path: "/v1/images/generations".into(),
+            hint: Some("sdxl does".into()),
+        },
+        RejectionName::ModelRemoved => Rejection::ModelRemoved { model: model() },
+        waiting => example_of_waiting_or_sending(waiting, model(), waited),
+    }
+}
+
+fn example_of_waiting_or_sending(
+    name: RejectionName,
+    model: ModelId,
+    waited: Duration,
+) -> Rejection {
+    match name {
+        RejectionName::QueueFull => Rejection::QueueFull { model, limit: 100 },
+        RejectionName::QueueTimeout => Rejection::QueueTimeout { model, waited },
+        RejectionName::ActivationTimeout => Rejection::ActivationTimeout { model, waited },
+        RejectionName::ActivationFailed => Rejection::ActivationFailed {
+            model,
+            failure: Failure::new(
+                Reason::ProgramNotFound,
+                "llama-server is not in PATH; install llama.cpp or set config.command",
+            ),
+            retry_in: None,
+        },
+        RejectionName::HeldByHigherPriority => {
+            Rejection::HeldByHigherPriority { model, holder: ModelId::new("default", "llama") }
+        }
+        RejectionName::NotBeforeDeadline => {
+            Rejection::NotBeforeDeadline { model, ready_in: Duration::from_secs(220) }
+        }
+        RejectionName::UpstreamUnreachable => Rejection::UpstreamUnreachable { model },
+        RejectionName::UpstreamBroke => Rejection::UpstreamBroke { model },
+        RejectionName::UpstreamTimeout => Rejection::UpstreamTimeout { model, waited },
+        _ => Rejection::Internal,
+    }
+}

@@ -1,0 +1,87 @@
+//! The answers as a whole: what each says, and what holds for all of them.
+
+use std::time::Duration;
+
+use strum::IntoEnumIterator as _;
+
+use super::reference::examples;
+use super::{Rejection, RejectionName, reference_page};
+use crate::activation::{Failure, Reason};
+use crate::ids::ModelId;
+
+#[test]
+fn every_rejection_has_an_example_of_its_own() {
+    let shown: Vec<_> = examples().iter().map(RejectionName::from).collect();
+    assert_eq!(shown, RejectionName::iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_answer_is_an_error_with_a_message() {
+    for rejection in examples() {
+        assert!((400..600).contains(&rejection.status()), "{rejection:?}");
+        assert!(rejection.message().len() > 10, "{rejection:?}");
+        assert_eq!(rejection.allow().is_some(), rejection.status() == 405, "{rejection:?}");
+    }
+}
+
+#[test]
+fn whatever_waiting_can_help_says_when_to_come_back() {
+    for rejection in examples() {
+        let failed = matches!(rejection, Rejection::ActivationFailed { .. });
+        let waits = rejection.status() == 503 && !failed;
+        assert_eq!(rejection.retry_after().is_some(), waits, "{rejection:?}");
+    }
+}
+
+#[test]
+fn retry_after_is_whole_seconds_and_never_zero() {
+    let in_time = |ready_in| {
+        let model = ModelId::new("default", "m");
+        Rejection::NotBeforeDeadline { model, ready_in }.retry_after()
+    };
+    assert_eq!(in_time(Duration::ZERO), Some(Duration::from_secs(1)));
+    assert_eq!(in_time(Duration::from_millis(900)), Some(Duration::from_secs(1)));
+    assert_eq!(in_time(Duration::from_millis(2001)), Some(Duration::from_secs(3)));
+    assert_eq!(in_time(Duration::from_secs(7)), Some(Duration::from_secs(7)));
+    assert!(in_time(Duration::MAX).is_some());
+}
+
+#[test]
+fn a_failure_that_is_tried_again_says_when() {
+    let failed = Rejection::ActivationFailed {
+        model: ModelId::new("default", "m"),
+        failure: Failure::new(Reason::Crashed, "it ended with code 1"),
+        retry_in: Some(Duration::from_secs(10)),
+    };
+    assert_eq!(failed.retry_after(), Some(Duration::from_secs(10)));
+}
+
+#[test]
+fn a_hostile_name_is_repeated_short_and_without_control_characters() {
+    let name = format!("a\r\nb\u{0}{}", "x".repeat(5000));
+    let message = Rejection::ModelNotFound { name, nearest: Vec::new() }.message();
+    assert!(message.len() < 300, "{message}");
+    assert!(!message.contains(|c: char| c.is_control()), "{message}");
+}
+
+#[test]
+fn durations_read_like_people_say_them() {
+    let said = |milliseconds| {
+        let waited = Duration::from_millis(milliseconds);
+        Rejection::UpstreamTimeout { model: ModelId::new("default", "m"), waited }.message()
+    };
+    assert!(said(850).ends_with("for 850ms"), "{}", said(850));
+    assert!(said(2500).ends_with("for 2.5s"));
+    assert!(said(60_000).ends_with("for 1m"));
+    assert!(said(200_000).ends_with("for 3m20s"));
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let written = include_str!("../../../docs/reference/rejections.md");
+    assert_eq!(
+        written,
+        reference_page(),
+        "write the page anew: cargo run -p flexinfer-core --example rejections > docs/reference/rejections.md"
+    );
+}
