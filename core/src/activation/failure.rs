@@ -26,7 +26,9 @@ impl fmt::Display for Failure {
 
 /// The reasons of failure. Trying again by itself may help the ones that [`Reason::transient`]
 /// names; the others stay until somebody changes the model, the machine or the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::EnumIter)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::EnumIter,
+)]
 pub enum Reason {
     /// The engine's program is not on this machine.
     ProgramNotFound,

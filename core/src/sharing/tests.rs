@@ -1,0 +1,292 @@
+//! The rules of leadership as tables: each test is one rule.
+
+use super::*;
+
+fn at(seconds: u64) -> Moment {
+    Moment::ORIGIN + secs(seconds)
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn id(name: &str) -> ModelId {
+    ModelId::new("default", name)
+}
+
+fn member(name: &str) -> Member {
+    Member {
+        id: id(name),
+        priority: 100,
+        force_promotion: false,
+        warmth: Warmth::None,
+        idle_timeout: secs(300),
+        swap_cooldown: secs(300),
+        vram_mib: None,
+        barred_until: None,
+        residency: Residency::Absent,
+        activity: Activity::default(),
+    }
+}
+
+impl Member {
+    fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    fn warmth(mut self, warmth: Warmth) -> Self {
+        self.warmth = warmth;
+        self
+    }
+
+    fn forced(mut self) -> Self {
+        self.force_promotion = true;
+        self
+    }
+
+    fn vram(mut self, mib: u64) -> Self {
+        self.vram_mib = Some(mib);
+        self
+    }
+
+    fn waited_for(mut self, since: u64) -> Self {
+        self.activity.waiting = 1;
+        self.activity.waiting_since = Some(at(since));
+        self
+    }
+
+    fn loading(mut self) -> Self {
+        self.residency = Residency::Loading;
+        self
+    }
+
+    /// Ready since `since` after a load of ten seconds, without having displaced anybody.
+    fn serving(mut self, since: u64) -> Self {
+        self.residency =
+            Residency::Serving { since: at(since), load_took: secs(10), swapped_in: None };
+        self
+    }
+
+    fn swapped_in(mut self, since: u64) -> Self {
+        self.residency = Residency::Serving {
+            since: at(since),
+            load_took: secs(10),
+            swapped_in: Some(at(since - 10)),
+        };
+        self
+    }
+
+    fn busy(mut self) -> Self {
+        self.activity.in_flight = 1;
+        self
+    }
+
+    fn last_active(mut self, seconds: u64) -> Self {
+        self.activity.last_active = Some(at(seconds));
+        self
+    }
+}
+
+fn residents(members: &[Member], now: u64) -> Vec<String> {
+    names(&elect(members, Capacity::One, at(now)).residents)
+}
+
+fn yielding(members: &[Member], now: u64) -> Vec<String> {
+    names(&elect(members, Capacity::One, at(now)).yielding)
+}
+
+fn names(ids: &[ModelId]) -> Vec<String> {
+    ids.iter().map(|id| id.name.to_string()).collect()
+}
+
+#[test]
+fn nobody_is_resident_without_demand_or_warmth() {
+    assert!(residents(&[member("a"), member("b").priority(900)], 0).is_empty());
+}
+
+#[test]
+fn the_demanded_member_gets_an_empty_group() {
+    assert_eq!(residents(&[member("a").priority(900), member("b").waited_for(0)], 0), ["b"]);
+}
+
+#[test]
+fn of_two_demanded_members_the_higher_priority_wins_then_the_longest_wait() {
+    assert_eq!(
+        residents(&[member("a").waited_for(0), member("b").priority(200).waited_for(5)], 9),
+        ["b"]
+    );
+    assert_eq!(residents(&[member("a").waited_for(5), member("b").waited_for(0)], 9), ["b"]);
+}
+
+#[test]
+fn a_strictly_higher_demand_displaces_a_busy_resident() {
+    let group = [member("low").serving(0).busy(), member("high").priority(200).waited_for(50)];
+    assert_eq!(residents(&group, 60), ["high"]);
+}
+
+#[test]
+fn an_equal_demand_displaces_an_idle_resident_once_its_load_time_is_over() {
+    let group = [member("a").serving(0), member("b").waited_for(2)];
+    assert_eq!(residents(&group, 5), ["a"], "its load took ten seconds");
+    assert_eq!(residents(&group, 10), ["b"]);
+}
+
+#[test]
+fn queue_18_an_equal_demand_lets_a_busy_resident_finish_and_stops_it_taking_more() {
+    let group = [member("a").serving(0).busy(), member("b").waited_for(30)];
+    assert_eq!(residents(&group, 60), ["a"]);
+    assert_eq!(yielding(&group, 60), ["a"]);
+    let queued_behind = [member("a").serving(0).waited_for(40), member("b").waited_for(30)];
+    assert_eq!(residents(&queued_behind, 60), ["b"], "a's new requests queue behind b's");
+}
+
+#[test]
+fn a_resident_whose_own_requests_waited_longer_does_not_yield() {
+    let group = [member("a").serving(0).busy().waited_for(20), member("b").waited_for(30)];
+    assert!(yielding(&group, 60).is_empty());
+}
+
+#[test]
+fn a_lower_demand_waits_until_the_resident_has_gone_to_sleep() {
+    let group = [member("high").priority(200).serving(0), member("low").waited_for(10)];
+    assert_eq!(residents(&group, 299), ["high"]);
+    assert_eq!(residents(&group, 300), ["low"]);
+}
+
+#[test]
+fn the_winner_of_a_swap_keeps_the_group_for_the_cooldown_while_it_has_work() {
+    let group = [member("b").swapped_in(10).busy(), member("a").priority(900).waited_for(20)];
+    assert_eq!(residents(&group, 299), ["b"]);
+    assert!(yielding(&group, 299).is_empty());
+    assert_eq!(residents(&group, 300), ["a"]);
+}
+
+#[test]
+fn a_cooldown_of_zero_protects_nobody() {
+    let mut group = [member("b").swapped_in(10), member("a").waited_for(20)];
+    for member in &mut group {
+        member.swap_cooldown = Duration::ZERO;
+    }
+    assert_eq!(residents(&group, 11), ["a"]);
+}
+
+#[test]
+fn the_largest_cooldown_of_the_members_counts() {
+    let mut group = [member("b").swapped_in(10).busy(), member("a").priority(900).waited_for(20)];
+    group[1].swap_cooldown = secs(600);
+    assert_eq!(residents(&group, 400), ["b"]);
+}
+
+#[test]
+fn a_load_that_has_begun_is_not_displaced_by_a_higher_demand() {
+    let group = [member("low").loading(), member("high").priority(900).waited_for(0)];
+    assert_eq!(residents(&group, 1), ["low"]);
+}
+
+#[test]
+fn forced_promotion_displaces_even_a_protected_resident() {
+    let group = [member("b").swapped_in(10).busy(), member("a").forced().priority(1)];
+    assert_eq!(residents(&group, 20), ["a"]);
+}
+
+#[test]
+fn a_failed_member_takes_no_demand_until_its_bar_is_over() {
+    let mut failed = member("a").waited_for(0);
+    failed.barred_until = Some(at(30));
+    let group = [failed, member("b").waited_for(5)];
+    assert_eq!(residents(&group, 29), ["b"]);
+    assert_eq!(residents(&group, 30), ["a"]);
+}
+
+#[test]
+fn a_pinned_member_is_preferred_over_an_idle_one_of_higher_priority() {
+    let group = [member("idle").priority(900), member("pinned").warmth(Warmth::Pinned)];
+    assert_eq!(residents(&group, 0), ["pinned"]);
+}
+
+#[test]
+fn demand_of_higher_priority_displaces_a_pinned_idle_resident() {
+    let group = [
+        member("pinned").warmth(Warmth::Pinned).serving(0),
+        member("high").priority(200).waited_for(20),
+    ];
+    assert_eq!(residents(&group, 20), ["high"]);
+}
+
+#[test]
+fn the_pinned_member_returns_when_the_visitor_has_slept() {
+    let group = [member("pinned").warmth(Warmth::Pinned), member("visitor").serving(0)];
+    assert_eq!(residents(&group, 299), ["visitor"]);
+    assert_eq!(residents(&group, 300), ["pinned"]);
+}
+
+#[test]
+fn the_warm_primary_takes_an_idle_equal_after_the_demand_window() {
+    let group =
+        [member("primary").warmth(Warmth::Primary), member("visitor").serving(0).last_active(50)];
+    assert_eq!(residents(&group, 169), ["visitor"]);
+    assert_eq!(residents(&group, 170), ["primary"]);
+    let above = [
+        member("primary").warmth(Warmth::Primary),
+        member("visitor").priority(101).serving(0).last_active(50),
+    ];
+    assert_eq!(residents(&above, 200), ["visitor"]);
+}
+
+#[test]
+fn members_that_fit_by_estimate_are_resident_together() {
+    let group = [
+        member("a").vram(8).serving(0).busy(),
+        member("b").vram(10).waited_for(5),
+        member("c").vram(10).waited_for(6),
+    ];
+    let election = elect(&group, Capacity::Vram(20), at(20));
+    assert_eq!(names(&election.residents), ["a", "b"]);
+    assert_eq!(names(&election.yielding), ["a"], "c of equal priority waits");
+}
+
+#[test]
+fn a_member_without_an_estimate_is_resident_alone() {
+    let group = [member("a").vram(1).serving(0), member("b").waited_for(5)];
+    let election = elect(&group, Capacity::Vram(20), at(20));
+    assert_eq!(names(&election.residents), ["b"]);
+}
+
+#[test]
+fn an_equal_wait_behind_an_idle_resident_ends_with_its_load_time() {
+    let group = [member("a").serving(0), member("b").waited_for(2)];
+    let election = elect(&group, Capacity::One, at(5));
+    assert_eq!(turn(&group, &election, &id("b"), |_| None, at(5)), Turn::NotBefore(at(10)));
+}
+
+#[test]
+fn a_wait_behind_a_busy_equal_could_end_at_any_moment() {
+    let group = [member("a").serving(0).busy(), member("b").waited_for(20)];
+    let election = elect(&group, Capacity::One, at(20));
+    assert_eq!(turn(&group, &election, &id("b"), |_| None, at(20)), Turn::Now);
+}
+
+#[test]
+fn a_wait_behind_a_higher_one_lasts_at_least_its_idle_timeout() {
+    let group =
+        [member("high").priority(200).serving(0).last_active(50), member("low").waited_for(60)];
+    let election = elect(&group, Capacity::One, at(60));
+    assert_eq!(turn(&group, &election, &id("low"), |_| None, at(60)), Turn::NotBefore(at(350)));
+}
+
+#[test]
+fn a_pinned_higher_resident_holds_the_group_for_good() {
+    let group = [
+        member("high").priority(200).warmth(Warmth::Pinned).serving(0),
+        member("low").waited_for(60),
+    ];
+    let election = elect(&group, Capacity::One, at(60));
+    assert_eq!(turn(&group, &election, &id("low"), |_| None, at(60)), Turn::HeldBy(id("high")));
+}
+
+#[test]
+fn the_election_is_looked_at_again_when_a_protection_ends() {
+    let group = [member("a").serving(0), member("b").waited_for(2)];
+    assert_eq!(revisit_at(&group, at(5)), Some(at(10)));
+}
