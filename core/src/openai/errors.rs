@@ -36,6 +36,8 @@ pub fn error_body(rejection: &Rejection) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
     use crate::rejection::examples;
 
@@ -44,7 +46,7 @@ mod tests {
         let mut shown = String::new();
         for rejection in examples() {
             let body = String::from_utf8(error_body(&rejection)).expect("JSON is UTF-8");
-            shown.push_str(&format!("{} {body}\n", rejection.status()));
+            writeln!(shown, "{} {body}", rejection.status()).expect("a String takes all");
         }
         insta::assert_snapshot!(shown);
     }

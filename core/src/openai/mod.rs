@@ -2,5 +2,7 @@
 //! for routing, what an answer says that matters for accounting, and how to say no.
 
 mod errors;
+pub mod facts;
 
 pub use errors::{CONTENT_TYPE, error_body};
+pub use facts::Facts;
