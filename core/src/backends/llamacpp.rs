@@ -1,0 +1,216 @@
+//! llama.cpp's `llama-server`, by the option table of its `tools/server/README.md`.
+
+use super::config::field;
+use super::engine::Engine;
+use super::explain::{Clue, clue};
+use super::keys::{Key, Takes, arguments};
+use super::{
+    Api, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace, Placement,
+    Probe, Subject, Vendor,
+};
+use crate::activation::Reason;
+
+pub(super) struct LlamaCpp;
+
+const KEYS: &[Key] = &[
+    Key::option("contextSize", Takes::Integer, "--ctx-size"),
+    Key::read("nGPULayers", Takes::Integer),
+    Key::option("batchSize", Takes::Integer, "--batch-size"),
+    Key::option("ubatchSize", Takes::Integer, "--ubatch-size"),
+    Key::option("threads", Takes::Integer, "--threads"),
+    Key::read("flashAttention", Takes::Switch),
+    Key::option("mmproj", Takes::Text, "--mmproj"),
+    Key::option("chatTemplate", Takes::Text, "--chat-template"),
+    Key::when_true("jinja", "--jinja"),
+    Key::read("device", Takes::Text),
+    Key::read("gpuDeviceOrdinal", Takes::Text),
+    Key::option("parallel", Takes::Integer, "--parallel"),
+    Key::option("cacheTypeK", Takes::Text, "--cache-type-k"),
+    Key::option("cacheTypeV", Takes::Text, "--cache-type-v"),
+    Key::option("reasoningFormat", Takes::Text, "--reasoning-format"),
+    Key::option("reasoningBudget", Takes::Integer, "--reasoning-budget"),
+    Key::when_true("embeddings", "--embeddings"),
+    Key::when_true("reranking", "--reranking"),
+    Key::when_true("metrics", "--metrics"),
+    Key::read("fitOff", Takes::Flag),
+    Key::variable("hipVisibleDevices", Takes::Text, "HIP_VISIBLE_DEVICES"),
+];
+
+const METRICS: MetricNames = MetricNames {
+    path: "/metrics",
+    running: &["llamacpp:requests_processing"],
+    waiting: &["llamacpp:requests_deferred"],
+    kv_cache_usage: &["llamacpp:kv_cache_usage_ratio"],
+    prefix_hits: &[],
+    prefix_queries: &[],
+    generated_tokens: &["llamacpp:tokens_predicted_total"],
+};
+
+const CLUES: &[Clue] = &[
+    clue(
+        &["couldn't bind"],
+        Reason::PortTaken,
+        "another program took the port first; it will be tried again with another port",
+    ),
+    clue(
+        &["unknown model architecture"],
+        Reason::InvalidConfig,
+        "this llama-server is older than the model; update llama.cpp",
+    ),
+    clue(
+        &["invalid magic"],
+        Reason::BadSource,
+        "the file is no GGUF; spec.source has to name a .gguf file",
+    ),
+    clue(
+        &["not within the file bounds"],
+        Reason::BadSource,
+        "the file is cut short; download it again",
+    ),
+    clue(
+        &["failed to open gguf file"],
+        Reason::BadSource,
+        "the file is missing or may not be read; check spec.source",
+    ),
+    clue(
+        &["failed to allocate"],
+        Reason::OutOfMemory,
+        "use a smaller contextSize, fewer nGPULayers or a more quantized file",
+    ),
+    clue(
+        &["unable to allocate"],
+        Reason::OutOfMemory,
+        "use a smaller contextSize, fewer nGPULayers or a more quantized file",
+    ),
+    clue(
+        &["erroroutofdevicememory"],
+        Reason::OutOfMemory,
+        "use a smaller contextSize, fewer nGPULayers or a more quantized file",
+    ),
+    clue(
+        &["invalid argument"],
+        Reason::InvalidConfig,
+        "this version of llama-server does not know the option; remove it or update llama.cpp",
+    ),
+    clue(
+        &["error while handling argument"],
+        Reason::InvalidConfig,
+        "correct the option's value in spec.config",
+    ),
+];
+
+impl Engine for LlamaCpp {
+    fn keys(&self) -> &'static [Key] {
+        KEYS
+    }
+
+    fn apis(&self) -> &'static [Api] {
+        &[
+            Api::Chat,
+            Api::Completions,
+            Api::Embeddings,
+            Api::Responses,
+            Api::Messages,
+            Api::Rerank,
+            Api::Tokenize,
+            Api::LlamaCppNative,
+        ]
+    }
+
+    fn port(&self) -> u16 {
+        8080
+    }
+
+    fn launch(&self, subject: &Subject<'_>, placement: &Placement) -> Result<Launch, LaunchError> {
+        let config = subject.config;
+        let ModelPlace::Path(model) = &placement.model else {
+            let message = "llama-server reads a .gguf file from disk, and none was fetched";
+            return Err(LaunchError::Place(message.to_owned()));
+        };
+        let cpu = placement.gpu.vendor == Vendor::Cpu;
+        let probe = Probe::Http {
+            path: "/health".into(),
+            expected: Expected::Json { field: "status", value: Some("ok") },
+        };
+        let mut launch = Launch::of("llama-server", placement, probe);
+        launch.arg("--host", &placement.host).arg("--port", placement.port).arg("--model", model);
+        // Without an alias the answers name the file's path on this machine.
+        launch.arg("--alias", self.served_name(subject).unwrap_or_else(|| subject.name.to_owned()));
+        let layers = config.integer("nGPULayers")?.unwrap_or(999);
+        launch.arg("--n-gpu-layers", if cpu { 0 } else { layers });
+        launch.args.extend(arguments(config, KEYS)?);
+        if let Some(attention) = config.switch("flashAttention")?
+            && !cpu
+        {
+            launch.arg("--flash-attn", attention);
+        }
+        let device = config.text("device")?.or(config.text("gpuDeviceOrdinal")?);
+        if let Some(device) = device {
+            launch.arg("--device", device);
+        }
+        if config.flag("fitOff")? == Some(true) {
+            launch.arg("--fit", "off");
+        }
+        Ok(launch)
+    }
+
+    /// Unset, llama-server takes four slots over one shared KV cache.
+    fn slots(&self, config: Config<'_>) -> Option<u32> {
+        Some(config.count("parallel").ok().flatten().filter(|slots| *slots > 0).unwrap_or(4))
+    }
+
+    fn metrics(&self) -> Option<&'static MetricNames> {
+        Some(&METRICS)
+    }
+
+    fn vendors(&self) -> &'static [Vendor] {
+        &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        if subject.scheme() == "ollama" {
+            complaints.push(Complaint::error(
+                "spec.source",
+                "llamacpp cannot pull from Ollama's registry; use `backend: ollama`, or a .gguf \
+                 file by HF:// or file://",
+            ));
+            return complaints;
+        }
+        let hint =
+            "name a .gguf file by file:///path/model.gguf, pvc://claim/path or HF://org/name";
+        complaints.extend(subject.refuse_sources_except(&["hf", "file", "pvc"], hint));
+        complaints.extend(gguf_complaint(subject));
+        complaints
+    }
+
+    fn clues(&self) -> &'static [Clue] {
+        CLUES
+    }
+}
+
+/// The file within a Hugging Face repository has to be named, and has to be a GGUF.
+fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
+    let config = subject.config;
+    let named = ["ggufFile", "modelFile"]
+        .into_iter()
+        .find_map(|name| Some((name, config.text(name).ok().flatten()?)));
+    let from_hub = matches!(subject.scheme().as_str(), "hf" | "huggingface");
+    let gguf = |text: &str| text.to_lowercase().ends_with(".gguf");
+    match named {
+        Some((name, file)) if file.split('/').any(|part| part == "..") => Some(Complaint::error(
+            field(name),
+            format!("`{file}` leaves the repository; write the path below its top"),
+        )),
+        Some((name, file)) if !gguf(file) => Some(Complaint::error(
+            field(name),
+            format!("`{file}` does not end in .gguf, the only format llama-server reads"),
+        )),
+        None if from_hub && !gguf(subject.source) => Some(Complaint::error(
+            field("ggufFile"),
+            "missing; a repository holds many files, name the one to load: ggufFile: \
+             model-Q4_K_M.gguf",
+        )),
+        Some(_) | None => None,
+    }
+}

@@ -1,0 +1,109 @@
+//! This project's engine without a GPU: `flexinfer-gateway simulate`.
+
+use serde_json::{Value, json};
+
+use super::engine::Engine;
+use super::explain::Clue;
+use super::keys::{Key, Takes, arguments};
+use super::{
+    Api, Call, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace,
+    Placement, Probe, Subject, Vendor, metrics,
+};
+
+pub(super) struct Simulator;
+
+const KEYS: &[Key] = &[
+    Key::option("slots", Takes::Integer, "--slots"),
+    Key::option("loadTime", Takes::Text, "--load-time"),
+    Key::option("timeToFirstToken", Takes::Text, "--time-to-first-token"),
+    Key::option("timePerToken", Takes::Text, "--time-per-token"),
+    Key::option("seed", Takes::Integer, "--seed"),
+];
+
+impl Engine for Simulator {
+    fn keys(&self) -> &'static [Key] {
+        KEYS
+    }
+
+    fn apis(&self) -> &'static [Api] {
+        &[
+            Api::Chat,
+            Api::Completions,
+            Api::Embeddings,
+            Api::Responses,
+            Api::ImageGenerations,
+            Api::ImageEdits,
+            Api::AudioSpeech,
+            Api::AudioTranscriptions,
+            Api::AudioTranslations,
+            Api::Moderations,
+            Api::Rerank,
+            Api::Score,
+            Api::Messages,
+        ]
+    }
+
+    fn port(&self) -> u16 {
+        8000
+    }
+
+    fn launch(&self, subject: &Subject<'_>, placement: &Placement) -> Result<Launch, LaunchError> {
+        let Some(program) = &placement.simulator_program else {
+            let message = "the simulator is a part of the gateway's own program, and its path is \
+                           not known here";
+            return Err(LaunchError::Place(message.to_owned()));
+        };
+        let probe = Probe::Http { path: "/health".into(), expected: Expected::Success };
+        let mut launch = Launch::of(program, placement, probe);
+        launch.word("simulate");
+        launch.arg("--host", &placement.host).arg("--port", placement.port);
+        launch.arg("--model", name(subject));
+        if let ModelPlace::Path(path) = &placement.model {
+            launch.arg("--model-path", path);
+        }
+        launch.args.extend(arguments(subject.config, KEYS)?);
+        Ok(launch)
+    }
+
+    fn slots(&self, config: Config<'_>) -> Option<u32> {
+        Some(config.count("slots").ok().flatten().filter(|slots| *slots > 0).unwrap_or(4))
+    }
+
+    fn served_name(&self, subject: &Subject<'_>) -> Option<String> {
+        Some(name(subject))
+    }
+
+    fn metrics(&self) -> Option<&'static MetricNames> {
+        Some(&metrics::VLLM)
+    }
+
+    fn vendors(&self) -> &'static [Vendor] {
+        &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn check(&self, _subject: &Subject<'_>) -> Vec<Complaint> {
+        Vec::new()
+    }
+
+    fn clues(&self) -> &'static [Clue] {
+        &[]
+    }
+
+    fn load_adapter(&self, name: &str, path: &str) -> Option<Call> {
+        Some(Call::post("/v1/load_lora_adapter", json!({"lora_name": name, "lora_path": path})))
+    }
+
+    fn unload_adapter(&self, name: &str) -> Option<Call> {
+        Some(Call::post("/v1/unload_lora_adapter", json!({"lora_name": name})))
+    }
+
+    fn adapter_is_loaded_already(&self, status: u16, answer: &Value) -> bool {
+        super::Backend::Vllm.adapter_is_loaded_already(status, answer)
+    }
+}
+
+/// It answers to one name, as vLLM does, and has no source whose name would be better than its own.
+fn name(subject: &Subject<'_>) -> String {
+    let own = subject.config.text("servedModelName").ok().flatten();
+    own.unwrap_or(subject.name).to_owned()
+}
