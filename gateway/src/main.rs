@@ -1,1 +1,3 @@
+//! The gateway's program: reads the command line and hands over.
+
 fn main() {}

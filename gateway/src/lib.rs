@@ -1,0 +1,5 @@
+//! The gateway: one front door for every model. `docs/request-path.md` tells a request's way through it.
+
+pub mod lifecycle;
+pub mod replay;
+pub mod server;

@@ -1,0 +1,59 @@
+//! Sends a request body upstream that was read whole before anybody knew where it goes.
+//!
+//! Guardrail. Pingora replays a body read in `request_filter` only from its own buffer of 64 KiB; above
+//! that it sends nothing and the request hangs. The way around it is `pingora_core`'s `doc(hidden)`
+//! trait for custom sessions, hence the exact pin of Pingora's version: a new version moves only with
+//! `gateway/tests/suite/bodies.rs` green. What must hold:
+//!
+//! 1. [`Replay::begin`] runs in `upstream_request_filter`, after the whole body was read. The session of
+//!    the client is then out of Pingora's hands, inside [`session::ReplaySession`].
+//! 2. [`Replay::end`] runs at the last `request_body_filter`, and, for what broke before, in
+//!    `error_while_proxy` and in `logging`. Only the real session can be kept alive or retried with.
+//! 3. The upstream head carries `content-length`, never `transfer-encoding`, so that nothing depends
+//!    on how the client framed the body.
+
+mod budget;
+mod rope;
+mod session;
+
+use std::mem;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pingora_core::protocols::http::ServerSession;
+
+pub use budget::{Budget, Held};
+pub use rope::Rope;
+use session::ReplaySession;
+
+/// Where the real session is put when the one that stands in for it is dropped.
+type Home = Arc<Mutex<Option<ServerSession>>>;
+
+/// A replay under way: the client's session is inside a stand-in that hands out the body.
+pub struct Replay {
+    home: Home,
+}
+
+impl Replay {
+    /// Puts a session in place of `session` that reads as if `body` still had to come.
+    pub fn begin(session: &mut ServerSession, body: &Rope) -> Self {
+        let home = Home::default();
+        let real = mem::replace(session, nobody());
+        let stand_in = ReplaySession::new(real, body, Arc::clone(&home));
+        *session = ServerSession::new_custom(Box::new(stand_in));
+        Self { home }
+    }
+
+    /// Puts the real session back.
+    pub fn end(self, session: &mut ServerSession) {
+        drop(mem::replace(session, nobody()));
+        if let Some(real) = self.home.lock().take() {
+            *session = real;
+        }
+    }
+}
+
+/// A session that is never asked anything: it only fills the place while another one moves.
+fn nobody() -> ServerSession {
+    ServerSession::new_custom(Box::new(()))
+}

@@ -1,0 +1,103 @@
+//! A body as the pieces it consists of, so that replacing a few bytes copies a few bytes.
+
+use bytes::{Bytes, BytesMut};
+
+/// Below this, one copy costs less than one more write to a socket.
+const JOINED_BELOW: usize = 64 * 1024;
+
+/// The most that is handed over at once. Between two pieces the engine's answer is looked at, so that an
+/// engine that refuses a long body early is heard.
+const PIECE: usize = 256 * 1024;
+
+/// A body's bytes in order. Cloning copies no body bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Rope {
+    pieces: Vec<Bytes>,
+    length: usize,
+}
+
+impl Rope {
+    /// The bytes of `segments`, one after another.
+    pub fn new(segments: impl IntoIterator<Item = Bytes>) -> Self {
+        let segments: Vec<Bytes> = segments.into_iter().filter(|part| !part.is_empty()).collect();
+        let length = segments.iter().map(Bytes::len).sum();
+        let pieces = if segments.len() > 1 && length <= JOINED_BELOW {
+            vec![joined(&segments, length)]
+        } else {
+            segments.into_iter().flat_map(cut).collect()
+        };
+        Self { pieces, length }
+    }
+
+    /// How many bytes there are in all.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is not a single byte.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The pieces, none of them empty.
+    pub fn pieces(&self) -> &[Bytes] {
+        &self.pieces
+    }
+}
+
+impl From<Bytes> for Rope {
+    fn from(body: Bytes) -> Self {
+        Self::new([body])
+    }
+}
+
+fn joined(segments: &[Bytes], length: usize) -> Bytes {
+    let mut whole = BytesMut::with_capacity(length);
+    for segment in segments {
+        whole.extend_from_slice(segment);
+    }
+    whole.freeze()
+}
+
+fn cut(mut segment: Bytes) -> Vec<Bytes> {
+    let mut pieces = Vec::with_capacity(segment.len().div_ceil(PIECE));
+    while segment.len() > PIECE {
+        pieces.push(segment.split_to(PIECE));
+    }
+    pieces.push(segment);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(rope: &Rope) -> Vec<u8> {
+        rope.pieces().concat()
+    }
+
+    #[test]
+    fn small_bodies_are_one_piece() {
+        let rope = Rope::new([Bytes::from("{\"model\":"), Bytes::from("\"x\""), Bytes::from("}")]);
+        assert_eq!(rope.pieces().len(), 1);
+        assert_eq!(bytes(&rope), b"{\"model\":\"x\"}");
+    }
+
+    #[test]
+    fn long_bodies_are_cut_without_losing_a_byte() {
+        let whole: Vec<u8> =
+            (0..3 * PIECE + 17).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let rope = Rope::from(Bytes::from(whole.clone()));
+        assert_eq!(rope.len(), whole.len());
+        assert_eq!(rope.pieces().len(), 4);
+        assert!(rope.pieces().iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE));
+        assert_eq!(bytes(&rope), whole);
+    }
+
+    #[test]
+    fn nothing_has_no_pieces() {
+        let rope = Rope::new([Bytes::new(), Bytes::new()]);
+        assert!(rope.is_empty());
+        assert!(rope.pieces().is_empty());
+    }
+}

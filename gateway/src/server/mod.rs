@@ -1,0 +1,103 @@
+//! Runs the proxy on a listening socket, in whatever tokio runtime it is called from.
+//!
+//! Pingora's own `Server` forks, reads a command line, owns signals and runtimes and closes its listeners
+//! the moment it is told to stop. Here the process is ours: a gateway is a value that several of can live
+//! in one process (tests do that, on port 0), and it stops in the order that [`Running::stop`] tells.
+
+mod connection;
+mod listener;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingora_core::apps::{HttpServerApp, HttpServerOptions};
+use pingora_core::server::configuration::ServerConf;
+use pingora_proxy::{HttpProxy, ProxyHttp, http_proxy};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::lifecycle::{Lifecycle, Phase};
+
+pub use listener::bind;
+
+/// Idle connections to engines kept for the next request, in all.
+const POOLED_CONNECTIONS: usize = 1024;
+
+/// Pingora's own bound on attempts, above every bound of ours.
+const PINGORA_ATTEMPTS: usize = 8;
+
+/// A gateway that answers requests.
+pub struct Running {
+    /// Where it listens; tells the port where 0 was asked for.
+    pub address: SocketAddr,
+    lifecycle: Arc<Lifecycle>,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+/// How patiently a gateway stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long it still takes requests after its readiness is off, so that load balancers notice.
+    pub drain_delay: Duration,
+    /// How long requests in flight may take after that.
+    pub in_flight: Duration,
+}
+
+/// Serves `service` on `listener`, with at most `threads` of the runtime's threads in mind.
+pub fn start<S>(
+    listener: std::net::TcpListener,
+    service: S,
+    lifecycle: Arc<Lifecycle>,
+    threads: usize,
+) -> io::Result<Running>
+where
+    S: ProxyHttp + Send + Sync + 'static,
+    S::CTX: Send + Sync,
+{
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
+    let app = Arc::new(proxy(service, threads));
+    let (stop, stopping) = watch::channel(false);
+    let accepting = tokio::spawn(async move {
+        connection::accept(listener, Arc::clone(&app), stopping).await;
+        // Connections that wait for their next request are told that there is none.
+        app.http_cleanup().await;
+    });
+    Ok(Running { address, lifecycle, stop, accepting })
+}
+
+fn proxy<S: ProxyHttp>(service: S, threads: usize) -> HttpProxy<S> {
+    let conf = ServerConf {
+        threads,
+        max_retries: PINGORA_ATTEMPTS,
+        upstream_keepalive_pool_size: POOLED_CONNECTIONS,
+        ..ServerConf::default()
+    };
+    let mut proxy = http_proxy(&Arc::new(conf), service);
+    let mut options = HttpServerOptions::default();
+    options.h2c = true;
+    proxy.server_options = Some(options);
+    proxy
+}
+
+impl Running {
+    /// Turns readiness off, waits the drain delay, stops accepting, and waits for what is in flight.
+    /// False when that took longer than it may.
+    pub async fn stop(self, patience: Patience) -> bool {
+        self.lifecycle.advance(Phase::Draining);
+        info!(delay = ?patience.drain_delay, "not ready any more; still taking requests");
+        tokio::time::sleep(patience.drain_delay).await;
+        self.lifecycle.advance(Phase::Closed);
+        self.stop.send_replace(true);
+        if let Err(error) = self.accepting.await {
+            warn!(%error, "the accept loop ended badly");
+        }
+        let in_flight = self.lifecycle.in_flight();
+        info!(in_flight, limit = ?patience.in_flight, "not accepting any more; finishing what has begun");
+        self.lifecycle.idle(patience.in_flight).await
+    }
+}
