@@ -1,0 +1,344 @@
+//! Fetches one file: from the start or from where it broke off, checked before it is published.
+//!
+//! Every surprise of the other side ends in one of three ways: go on from what is there, start
+//! again from nothing, or give up with a [`Failure`]. Starting again is bounded.
+
+use std::time::Duration;
+
+use url::Url;
+
+use super::conversation::MOST_REDIRECTS;
+use super::verdict::{Asked, Verdict, judge};
+use super::{Digest, Head, Hub, Patience, Purpose, RemoteFile, Request};
+use crate::activation::{Failure, Reason};
+
+/// What to do next about a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransferStep {
+    /// Send this, then call `head`, or `broken` if no answer came.
+    Ask(Request),
+    /// Wait this long, then call `next` again. The text says what went wrong, for people.
+    Wait(Duration, String),
+    /// All bytes are there: compare them with the digest, then call `verified`.
+    Verify,
+    /// It is what it should be: publish it.
+    Publish,
+    /// It cannot be had.
+    Failed(Failure),
+}
+
+/// What to do with the body of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Cut the partial file to `at` bytes and write the body there: call `received` for each part
+    /// and then `ended` or `broken`.
+    Keep {
+        /// The offset of the body's first byte.
+        at: u64,
+    },
+    /// Drop it unread and call `next`.
+    Drop,
+}
+
+/// The talk with a hub, and the storage behind it, about one file.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    file: RemoteFile,
+    repository: String,
+    revision: String,
+    hub: Hub,
+    patience: Patience,
+    /// Bytes of the file that are here, from its beginning.
+    have: u64,
+    /// The most that were ever here since the last start from nothing: more is progress.
+    best: u64,
+    /// The whole length, once anybody has said it.
+    length: Option<u64>,
+    /// The strong entity tag of what is here.
+    tag: Option<String>,
+    failures: u32,
+    redirects: u32,
+    /// Starts from nothing; unlike failures they are never forgiven, or this would never end.
+    restarts: u32,
+    mismatches: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    At(Url),
+    Pause(Duration, String),
+    Verify,
+    Publish,
+    Failed(Failure),
+}
+
+/// A file that is not what its digest says is fetched this often in all (LOAD-05).
+const MOST_MISMATCHES: u32 = 2;
+
+impl Transfer {
+    /// The transfer of `file` of `repository`, of which the first `have` bytes are here already.
+    pub fn new(
+        file: RemoteFile,
+        (repository, revision): (&str, &str),
+        hub: &Hub,
+        patience: &Patience,
+        have: u64,
+    ) -> Self {
+        let tag = match &file.digest {
+            // The hub tags small files with their git name; large ones come from elsewhere.
+            Some(Digest::GitBlob(hex)) if have > 0 => Some(format!("\"{hex}\"")),
+            _ => None,
+        };
+        let mut transfer = Self {
+            repository: repository.to_owned(),
+            revision: revision.to_owned(),
+            hub: hub.clone(),
+            patience: patience.clone(),
+            have,
+            best: have,
+            length: file.size,
+            tag,
+            failures: 0,
+            redirects: 0,
+            restarts: 0,
+            mismatches: 0,
+            state: State::At(file.url.clone()),
+            file,
+        };
+        transfer.begin();
+        transfer
+    }
+
+    /// The bytes that are here.
+    pub fn have(&self) -> u64 {
+        self.have
+    }
+
+    /// What to do now.
+    #[expect(clippy::should_implement_trait, reason = "it is a step of a talk, not an iterator")]
+    pub fn next(&mut self) -> TransferStep {
+        match &self.state {
+            State::At(url) => TransferStep::Ask(self.request(url)),
+            State::Pause(wait, why) => {
+                let step = TransferStep::Wait(*wait, why.clone());
+                self.begin();
+                step
+            }
+            State::Verify => TransferStep::Verify,
+            State::Publish => TransferStep::Publish,
+            State::Failed(failure) => TransferStep::Failed(failure.clone()),
+        }
+    }
+
+    /// An attempt begins at the hub again, since signed addresses expire.
+    fn begin(&mut self) {
+        self.redirects = 0;
+        match self.length {
+            Some(length) if self.have == length => self.state = State::Verify,
+            Some(length) if self.have > length => {
+                self.forget();
+                self.begin();
+            }
+            _ => self.state = State::At(self.file.url.clone()),
+        }
+    }
+
+    /// What is here is worth nothing.
+    fn forget(&mut self) {
+        self.have = 0;
+        self.best = 0;
+        self.length = self.file.size;
+        self.tag = None;
+    }
+
+    fn request(&self, url: &Url) -> Request {
+        // A compressed body has neither the length nor the ranges of the file.
+        let mut headers = vec![("accept-encoding", "identity".to_owned())];
+        if self.have > 0 {
+            headers.push(("range", format!("bytes={}-", self.have)));
+            if let Some(tag) = &self.tag {
+                headers.push(("if-range", tag.clone()));
+            }
+        }
+        let with_token = self.hub.may_see_token(url);
+        Request { url: url.clone(), headers, with_token, purpose: Purpose::File }
+    }
+
+    /// The answer to the last request; its body has not been read.
+    pub fn head(&mut self, head: &Head) -> Body {
+        let State::At(url) = &self.state else { return Body::Drop };
+        let asked =
+            Asked { hub: &self.hub, repository: &self.repository, revision: &self.revision, url };
+        match judge(head, &asked) {
+            Verdict::Answer => self.content(head),
+            Verdict::Moved(_) if self.redirects >= MOST_REDIRECTS => {
+                self.again("the hub redirects in a circle", None);
+                Body::Drop
+            }
+            Verdict::Moved(target) => {
+                self.redirects += 1;
+                self.state = State::At(target);
+                Body::Drop
+            }
+            Verdict::Later { why, after } => {
+                self.again(&why, after);
+                Body::Drop
+            }
+            Verdict::Never(failure) => {
+                self.state = State::Failed(failure);
+                Body::Drop
+            }
+        }
+    }
+
+    fn content(&mut self, head: &Head) -> Body {
+        if head.header("content-encoding").is_some_and(|encoding| encoding != "identity") {
+            return self.restart("the server compresses the file although it was asked not to");
+        }
+        match head.status {
+            206 => self.part(head),
+            416 => self.no_such_range(head),
+            _ => self.whole(head),
+        }
+    }
+
+    /// 200: the whole file, whether or not a range was asked for.
+    fn whole(&mut self, head: &Head) -> Body {
+        let length = head.number("content-length");
+        if let (Some(said), Some(wanted)) = (length, self.file.size)
+            && said != wanted
+        {
+            // Likely a page that tells of an error: what is here already is kept.
+            self.again(&format!("the server sends {said} bytes, not {wanted}"), None);
+            return Body::Drop;
+        }
+        self.length = self.file.size.or(length);
+        self.have = 0;
+        self.tag = strong_tag(head);
+        Body::Keep { at: 0 }
+    }
+
+    /// 206: must be the range that was asked for, of the same thing.
+    fn part(&mut self, head: &Head) -> Body {
+        let Some((first, length)) = head.header("content-range").and_then(content_range) else {
+            return self.restart("the server sends a part without saying which");
+        };
+        if self.have == 0 || first != self.have {
+            return self.restart("the server sends another part than it was asked for");
+        }
+        if let (Some(said), Some(wanted)) = (length, self.length)
+            && said != wanted
+        {
+            return self.restart(&format!("the file has {said} bytes now, not {wanted}"));
+        }
+        let tag = strong_tag(head);
+        if let (Some(before), Some(now)) = (&self.tag, &tag)
+            && before != now
+        {
+            return self.restart("the file has changed between two parts");
+        }
+        self.length = self.length.or(length);
+        self.tag = tag.or(self.tag.take());
+        Body::Keep { at: self.have }
+    }
+
+    /// 416: what is here may be all of a file whose length nobody had said.
+    fn no_such_range(&mut self, head: &Head) -> Body {
+        let said = head.header("content-range").and_then(|range| range.strip_prefix("bytes */"));
+        match said.and_then(|length| length.parse::<u64>().ok()) {
+            Some(length) if self.file.size.is_none() && length == self.have && length > 0 => {
+                self.length = Some(length);
+                self.state = State::Verify;
+                Body::Drop
+            }
+            _ => self.restart("the server does not have the part that is missing"),
+        }
+    }
+
+    fn restart(&mut self, why: &str) -> Body {
+        self.forget();
+        self.restarts += 1;
+        self.again(why, None);
+        Body::Drop
+    }
+
+    /// `bytes` more were written. False if that is too much: then drop the body and call `next`.
+    #[must_use]
+    pub fn received(&mut self, bytes: u64) -> bool {
+        self.have = self.have.saturating_add(bytes);
+        if let Some(length) = self.length
+            && self.have > length
+        {
+            self.restart(&format!("the server sends more than the {length} bytes of the file"));
+            return false;
+        }
+        if self.have > self.best {
+            self.best = self.have;
+            self.failures = 0;
+        }
+        true
+    }
+
+    /// The body came to its end.
+    pub fn ended(&mut self) {
+        match self.length {
+            Some(length) if self.have < length => self.broken("the server stopped in the middle"),
+            _ => self.state = State::Verify,
+        }
+    }
+
+    /// No answer came, or its body broke off. What was received stays.
+    pub fn broken(&mut self, why: &str) {
+        self.again(why, None);
+    }
+
+    /// Whether the bytes are what the digest says. If not, the caller removes them.
+    pub fn verified(&mut self, matching: bool) {
+        if matching {
+            self.state = State::Publish;
+            return;
+        }
+        self.forget();
+        self.mismatches += 1;
+        if self.mismatches < MOST_MISMATCHES {
+            self.begin();
+            return;
+        }
+        self.state = State::Failed(Failure::new(
+            Reason::DigestMismatch,
+            format!(
+                "{} of {} is not what its digest says, after {} downloads; the hub, its mirror or \
+                 a proxy on the way damages it",
+                self.file.path, self.repository, self.mismatches
+            ),
+        ));
+    }
+
+    fn again(&mut self, why: &str, after: Option<Duration>) {
+        self.failures += 1;
+        self.state = match self.patience.wait(self.failures.max(self.restarts), after) {
+            Some(wait) => State::Pause(wait, why.to_owned()),
+            None => State::Failed(Failure::new(
+                Reason::DownloadFailed,
+                format!(
+                    "{} of {} cannot be downloaded: {why} ({} bytes are kept for the next try); \
+                     check the network and try again",
+                    self.file.path, self.repository, self.have
+                ),
+            )),
+        };
+    }
+}
+
+/// The entity tag, unless it is weak: weak ones do not promise the same bytes.
+fn strong_tag(head: &Head) -> Option<String> {
+    head.header("etag").filter(|tag| tag.starts_with('"')).map(ToOwned::to_owned)
+}
+
+/// The first byte and, if said, the whole length of `bytes 5-9/10`.
+fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
+    let (range, length) = value.strip_prefix("bytes ")?.split_once('/')?;
+    let first = range.split_once('-')?.0.trim().parse().ok()?;
+    Some((first, length.trim().parse().ok()))
+}
