@@ -3,6 +3,8 @@
 
 mod errors;
 pub mod facts;
+mod models_list;
 
 pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;
+pub use models_list::{Liveness, model_object, models_list};

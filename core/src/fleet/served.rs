@@ -1,0 +1,44 @@
+//! One model of the fleet.
+
+use std::sync::Arc;
+
+use crate::effective::Effective;
+
+/// A model as the request path knows it: fixed for as long as a request lasts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// What the model's spec means.
+    pub effective: Effective,
+    /// `spec.backend`, as the Model writes it.
+    pub backend: String,
+    /// `spec.source`, as the Model writes it; empty where the engine has its weights already.
+    pub source: String,
+    /// When the Model was created, in seconds of Unix time.
+    pub created: u64,
+    /// See [`Served::name`].
+    pub(super) listed_as: Arc<str>,
+}
+
+impl Served {
+    /// A model for [`Fleet::build`](super::Fleet::build), which decides the name it is listed by.
+    pub fn new(effective: Effective, backend: &str, source: &str, created: u64) -> Self {
+        let listed_as = Arc::clone(&effective.id.name);
+        Self {
+            effective,
+            backend: backend.to_owned(),
+            source: source.to_owned(),
+            created,
+            listed_as,
+        }
+    }
+
+    /// The name it is listed by: its own, or `namespace/name` where two namespaces offer the same.
+    pub fn name(&self) -> &str {
+        &self.listed_as
+    }
+
+    /// The name its engine expects in a request's `model` field.
+    pub fn name_for_engine(&self) -> &str {
+        self.effective.served_name.as_deref().unwrap_or(&self.effective.id.name)
+    }
+}

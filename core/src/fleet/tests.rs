@@ -1,0 +1,184 @@
+//! Names, in every way they can collide.
+
+use std::time::Duration;
+
+use super::{Cause, Fleet, Served};
+use crate::effective::Effective;
+use crate::ids::{GroupId, ModelId};
+use crate::rejection::Rejection;
+
+pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
+    let id = ModelId::new(namespace, name);
+    let effective = Effective {
+        id: id.clone(),
+        generation: 1,
+        group: GroupId::Alone(id),
+        priority: 100,
+        force_promotion: false,
+        warm_primary: false,
+        swap_cooldown: Duration::from_mins(5),
+        vram_estimate_mib: None,
+        drain_limit: Duration::from_mins(1),
+        min_replicas: 0,
+        max_replicas: 1,
+        idle_timeout: Duration::from_mins(5),
+        cold_start_timeout: None,
+        startup_limit: Duration::from_mins(10),
+        preload: false,
+        slots: None,
+        max_queue: None,
+        served_name: None,
+        aliases: aliases.iter().map(ToString::to_string).collect(),
+        service_labels: Vec::new(),
+        parked: false,
+    };
+    Served::new(effective, "simulator", "", 1_700_000_000)
+}
+
+fn parked(mut model: Served) -> Served {
+    model.effective.parked = true;
+    model
+}
+
+/// The fleet, the same whichever way round its models come.
+fn fleet(models: Vec<Served>) -> (Fleet, Vec<String>) {
+    let (fleet, conflicts) = Fleet::build(models.clone());
+    let (turned, same) = Fleet::build(models.into_iter().rev().collect());
+    assert_eq!(conflicts, same);
+    assert!(fleet.all().eq(turned.all()));
+    (fleet, conflicts.iter().map(ToString::to_string).collect())
+}
+
+fn found(fleet: &Fleet, name: &str) -> String {
+    match fleet.resolve(name) {
+        Ok(model) => model.effective.id.to_string(),
+        Err(rejection) => rejection.message(),
+    }
+}
+
+#[test]
+fn a_model_goes_by_its_name_its_full_name_and_its_aliases() {
+    let (fleet, conflicts) = fleet(vec![served("default", "qwen", &["gpt-4", "org/qwen"])]);
+    for name in ["qwen", "default/qwen", "gpt-4", "org/qwen"] {
+        assert_eq!(found(&fleet, name), "default/qwen");
+        assert!(fleet.knows(name));
+    }
+    assert_eq!(conflicts, Vec::<String>::new());
+    assert!(!fleet.knows("qwe"));
+}
+
+#[test]
+fn a_name_in_two_namespaces_needs_the_namespace() {
+    let (fleet, conflicts) =
+        fleet(vec![served("a", "m", &[]), served("b", "m", &[]), served("b", "n", &[])]);
+    assert_eq!(found(&fleet, "a/m"), "a/m");
+    assert_eq!(found(&fleet, "m"), "several models go by 'm'; say which one: a/m, b/m");
+    assert_eq!(fleet.listed().map(|model| model.name()).collect::<Vec<_>>(), ["a/m", "b/m", "n"]);
+    assert_eq!(
+        conflicts,
+        [
+            "a/m goes by a/m only, since b/m has the name m too",
+            "b/m goes by b/m only, since a/m has the name m too"
+        ]
+    );
+}
+
+#[test]
+fn a_parked_model_takes_nobodys_name_and_is_not_listed() {
+    let (fleet, conflicts) = fleet(vec![
+        served("a", "m", &[]),
+        parked(served("b", "m", &["x"])),
+        parked(served("b", "p", &[])),
+    ]);
+    assert_eq!(found(&fleet, "m"), "a/m");
+    assert_eq!(fleet.listed().map(|model| model.name()).collect::<Vec<_>>(), ["m"]);
+    for name in ["b/m", "p", "x", "P"] {
+        assert!(matches!(fleet.resolve(name), Err(Rejection::ModelParked { .. })), "{name}");
+    }
+    assert!(conflicts.is_empty());
+    assert!(fleet.get(&ModelId::new("b", "p")).is_some());
+}
+
+#[test]
+fn http_17_an_own_name_goes_before_an_alias() {
+    let models = vec![served("default", "gpt-4", &[]), served("default", "m", &["gpt-4", "m"])];
+    let (fleet, conflicts) = fleet(models);
+    assert_eq!(found(&fleet, "gpt-4"), "default/gpt-4");
+    assert_eq!(
+        conflicts,
+        [
+            "default/m does not go by the alias gpt-4, which is the name of default/gpt-4; remove the alias"
+        ]
+    );
+}
+
+#[test]
+fn an_alias_that_two_claim_is_nobodys() {
+    let models = vec![served("default", "a", &["x", "x"]), served("default", "b", &["x", "y"])];
+    let (fleet, conflicts) = fleet(models);
+    assert!(found(&fleet, "x").starts_with("several models go by 'x'"));
+    assert_eq!(found(&fleet, "y"), "default/b");
+    assert_eq!(conflicts.len(), 2);
+    assert!(
+        conflicts[0].contains("default/a does not go by the alias x, which default/b claims too")
+    );
+}
+
+#[test]
+fn http_17_case_matters_only_where_it_tells_models_apart() {
+    let (fleet, _) = fleet(vec![
+        served("default", "one", &["Llama3:8b"]),
+        served("default", "two", &["llama3:8b"]),
+        served("default", "three", &["Qwen:7B-Q4"]),
+    ]);
+    assert_eq!(found(&fleet, "Llama3:8b"), "default/one");
+    assert_eq!(found(&fleet, "llama3:8b"), "default/two");
+    assert!(matches!(fleet.resolve("LLAMA3:8B"), Err(Rejection::ModelAmbiguous { .. })));
+    assert_eq!(found(&fleet, "qwen:7b-q4"), "default/three");
+    assert_eq!(found(&fleet, "DEFAULT/Three"), "default/three");
+}
+
+#[test]
+fn http_17_odd_names_are_names_like_any_other() {
+    for name in ["a@b", "a+b", "a b", "100%", "ü", &"x".repeat(300)] {
+        let (fleet, _) = fleet(vec![served("default", "m", &[name])]);
+        assert_eq!(found(&fleet, name), "default/m");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_like_it() {
+    let (fleet, _) = fleet(vec![
+        served("default", "qwen-chat", &[]),
+        served("default", "qwen-code", &[]),
+        served("default", "sdxl", &[]),
+    ]);
+    let Err(Rejection::ModelNotFound { nearest, .. }) = fleet.resolve("qwen-cat") else {
+        panic!("found");
+    };
+    assert_eq!(nearest, ["qwen-chat", "qwen-code"]);
+    assert_eq!(
+        found(&fleet, "zzz"),
+        "model 'zzz' does not exist; GET /v1/models lists those that do"
+    );
+    assert!(found(&fleet, &"q".repeat(1_000_000)).len() < 300);
+}
+
+#[test]
+fn the_second_model_of_an_identity_is_left_out() {
+    let mut second = served("default", "m", &["late"]);
+    second.created = 5;
+    let (fleet, _) = Fleet::build(vec![served("default", "m", &[]), second]);
+    assert_eq!(fleet.all().count(), 1);
+    assert!(!fleet.knows("late"));
+}
+
+#[test]
+fn conflicts_name_their_cause() {
+    let (_, conflicts) = Fleet::build(vec![served("a", "m", &["k"]), served("b", "m", &["k"])]);
+    let causes: Vec<_> = conflicts.iter().map(|conflict| conflict.cause).collect();
+    assert_eq!(
+        causes,
+        [Cause::AliasShared, Cause::NameShared, Cause::AliasShared, Cause::NameShared]
+    );
+}
