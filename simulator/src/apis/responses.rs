@@ -1,0 +1,5 @@
+//! Responses that are kept.
+
+/// Responses kept for later.
+#[derive(Debug, Default)]
+pub(crate) struct StoredResponses {}

@@ -1,0 +1,212 @@
+//! What the engine was asked, for tests to read: every request with its body and how it ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// Requests kept; older ones are forgotten.
+const KEPT: usize = 8_192;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its answer is still to come or on its way.
+    Open,
+    /// Its answer was handed over whole.
+    Finished,
+    /// The client left, or the answer was cut by a fault, before the end.
+    BrokenOff,
+}
+
+/// One request as the engine saw it.
+#[derive(Clone, Debug)]
+pub struct RecordedRequest {
+    /// Counts up from 0 over the life of the engine.
+    pub number: u64,
+    /// Counts connections from 0: equal numbers came by the same connection.
+    pub connection: u64,
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body, empty until it was read to its end.
+    pub body: Bytes,
+    /// True once the body was read to its end.
+    pub body_complete: bool,
+    /// Status of the answer, once there is one.
+    pub status: Option<u16>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl RecordedRequest {
+    /// SHA-256 of the body in hexadecimal.
+    pub fn body_sha256(&self) -> String {
+        hexadecimal(&Sha256::digest(&self.body))
+    }
+
+    fn to_json(&self) -> Value {
+        let headers: Vec<Value> = self
+            .headers
+            .iter()
+            .map(|(name, value)| json!([name.as_str(), String::from_utf8_lossy(value.as_bytes())]))
+            .collect();
+        json!({
+            "number": self.number,
+            "connection": self.connection,
+            "method": self.method.as_str(),
+            "path": self.path,
+            "headers": headers,
+            "body_bytes": self.body.len(),
+            "body_sha256": self.body_sha256(),
+            "body_complete": self.body_complete,
+            "status": self.status,
+            "outcome": format!("{:?}", self.outcome),
+        })
+    }
+}
+
+/// The requests of one engine, oldest first. Nothing is kept when it is switched off.
+#[derive(Debug)]
+pub(crate) struct RequestLog {
+    on: bool,
+    next: AtomicU64,
+    kept: Mutex<VecDeque<RecordedRequest>>,
+}
+
+impl RequestLog {
+    pub(crate) fn new(on: bool) -> Self {
+        Self { on, next: AtomicU64::new(0), kept: Mutex::default() }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Notes that a request began; what is returned notes how it ends, by drop at the latest.
+    pub(crate) fn begin(self: &Arc<Self>, connection: u64, head: &http::request::Parts) -> Entry {
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        if self.on {
+            let mut kept = self.kept.lock();
+            kept.push_back(RecordedRequest {
+                number,
+                connection,
+                method: head.method.clone(),
+                path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+                headers: head.headers.clone(),
+                body: Bytes::new(),
+                body_complete: false,
+                status: None,
+                outcome: Outcome::Open,
+            });
+            if kept.len() > KEPT {
+                kept.pop_front();
+            }
+        }
+        Entry { log: Arc::clone(self), number, ended: false }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.kept.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        Value::Array(self.requests().iter().map(RecordedRequest::to_json).collect())
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut RecordedRequest)) {
+        if !self.on {
+            return;
+        }
+        // Newest last: a request under way is near the end.
+        let mut kept = self.kept.lock();
+        if let Some(entry) = kept.iter_mut().rev().find(|entry| entry.number == number) {
+            change(entry);
+        }
+    }
+}
+
+/// The open record of one request.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    log: Arc<RequestLog>,
+    number: u64,
+    ended: bool,
+}
+
+impl Entry {
+    pub(crate) fn body_read(&self, body: &Bytes) {
+        self.log.change(self.number, |entry| {
+            entry.body = body.clone();
+            entry.body_complete = true;
+        });
+    }
+
+    pub(crate) fn answered(&self, status: http::StatusCode) {
+        self.log.change(self.number, |entry| entry.status = Some(status.as_u16()));
+    }
+
+    pub(crate) fn finished(&mut self) {
+        self.ended = true;
+        self.log.change(self.number, |entry| entry.outcome = Outcome::Finished);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.log.change(self.number, |entry| entry.outcome = Outcome::BrokenOff);
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> http::request::Parts {
+        http::Request::post("/v1/chat/completions").body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_request_that_is_dropped_was_broken_off() {
+        let log = Arc::new(RequestLog::new(true));
+        let mut kept = log.begin(0, &head());
+        kept.body_read(&Bytes::from_static(b"abc"));
+        kept.finished();
+        drop(kept);
+        drop(log.begin(0, &head()));
+        let requests = log.requests();
+        assert_eq!(requests[0].outcome, Outcome::Finished);
+        assert!(requests[0].body_sha256().starts_with("ba7816bf"));
+        assert_eq!(requests[1].outcome, Outcome::BrokenOff);
+        assert!(!requests[1].body_complete);
+    }
+
+    #[test]
+    fn the_oldest_requests_are_forgotten() {
+        let log = Arc::new(RequestLog::new(true));
+        for _ in 0..KEPT + 3 {
+            log.begin(0, &head()).finished();
+        }
+        assert_eq!(log.requests().len(), KEPT);
+        assert_eq!(log.requests()[0].number, 3);
+    }
+}
