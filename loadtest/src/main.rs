@@ -1,1 +1,42 @@
-fn main() {}
+//! The load generator: drives proxies with the same work in the same minutes and says what each cost.
+//! `cargo xtask bench` builds everything and calls it.
+
+mod compare;
+mod cpu;
+mod requests;
+mod streams;
+mod targets;
+mod work;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "flexinfer-loadtest", about = "Load for gateways, and what it costs them")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// nginx, a bare Pingora proxy and the gateway side by side, before the same upstream
+    Compare(compare::Arguments),
+}
+
+fn main() -> ExitCode {
+    let Task::Compare(arguments) = Arguments::parse().task;
+    // One thread: the machine's other cores belong to what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(compare::run(&arguments)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,56 @@
-fn main() {}
+//! `cargo xtask COMMAND`: everything a person does with this project beyond plain cargo. One file per
+//! command. It builds on std and little else, because it is the first thing a new machine compiles.
+
+mod bench;
+mod cache;
+mod check;
+mod clients;
+mod gateway;
+mod llamacpp;
+mod prerequisites;
+mod program;
+mod quickstart;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Build, run, test and measure FlexInfer", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the gateway and serve examples/quickstart: three simulated models on one machine
+    Quickstart(quickstart::Arguments),
+    /// Everything a change must pass, on a fresh machine too; .ci/run calls this
+    Test(test::Arguments),
+    /// Crate arrows, orphan files, stale generated files, broken links
+    Check,
+    /// CPU and latency of the gateway beside nginx and a bare Pingora proxy, in one run
+    Bench(bench::Arguments),
+    /// The gateway in front of a real llama-server, built once and kept
+    TestLlamacpp(llamacpp::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Quickstart(arguments) => quickstart::run(&arguments),
+        Task::Test(arguments) => test::run(&arguments),
+        Task::Check => check::run(),
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::TestLlamacpp(arguments) => llamacpp::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What was measured, as tables for people and as one JSON object for programs.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::Round;
+use crate::targets::Name;
+
+/// The connections at which CPU per request is compared: enough to keep the proxy busy.
+const BUSY: usize = 32;
+/// The connections at which latency is compared: one, where nothing waits for anything else.
+const ALONE: usize = 1;
+
+#[derive(Default)]
+pub(crate) struct Report {
+    pub threads: usize,
+    pub streams: usize,
+    /// Rounds by connections and target.
+    pub requests: BTreeMap<usize, BTreeMap<Name, Vec<Round>>>,
+    /// CPU microseconds per event, by target and round.
+    pub events: BTreeMap<Name, Vec<f64>>,
+}
+
+impl Report {
+    pub(crate) fn print(&self) {
+        for (connections, targets) in &self.requests {
+            println!("\n2 KB chat, {connections} connection(s), {} threads, medians", self.threads);
+            println!(
+                "{:<14}{:>12}{:>18}{:>12}{:>12}",
+                "", "requests/s", "CPU µs/request", "median µs", "added µs"
+            );
+            for name in targets.keys().copied() {
+                println!(
+                    "{:<14}{:>12.0}{:>18.1}{:>12.1}{:>12.1}",
+                    name.shown(),
+                    self.median(*connections, name, |round| round.per_second),
+                    self.cpu(*connections, name),
+                    self.median(*connections, name, |round| round.median_microseconds),
+                    self.added(*connections, name),
+                );
+            }
+        }
+        println!("\n{} streams at 20 events/s", self.streams);
+        for (name, rounds) in &self.events {
+            println!("{:<14}{:>12.1} CPU µs/event", name.shown(), median(rounds.iter().copied()));
+        }
+        println!("\nFlexInfer against the others, {BUSY} connections for CPU, {ALONE} for latency");
+        for (ratio, value) in self.ratios() {
+            println!("{ratio:<24}{value:>8.2}");
+        }
+    }
+
+    pub(crate) fn json(&self) -> Result<String> {
+        let mut object = Map::new();
+        for (ratio, value) in self.ratios() {
+            object.insert(ratio.to_owned(), json!(rounded(value)));
+        }
+        object.insert("raw".to_owned(), self.raw());
+        Ok(serde_json::to_string(&object)?)
+    }
+
+    fn ratios(&self) -> [(&'static str, f64); 4] {
+        let cpu = |name| self.cpu(BUSY, name);
+        let event = |name| median(self.events.get(&name).into_iter().flatten().copied());
+        let added = |name| self.added(ALONE, name);
+        [
+            ("cpu_vs_pingora", cpu(Name::Gateway) / cpu(Name::Pingora)),
+            ("cpu_vs_nginx", cpu(Name::Gateway) / cpu(Name::Nginx)),
+            ("added_p50_vs_pingora", added(Name::Gateway) / added(Name::Pingora)),
+            ("stream_cpu_vs_nginx", event(Name::Gateway) / event(Name::Nginx)),
+        ]
+    }
+
+    fn raw(&self) -> Value {
+        let mut requests = Map::new();
+        for (connections, targets) in &self.requests {
+            let mut rows = Map::new();
+            for name in targets.keys().copied() {
+                let row = json!({
+                    "requests_per_second": rounded(self.median(*connections, name, |round| round.per_second)),
+                    "cpu_us_per_request": rounded(self.cpu(*connections, name)),
+                    "p50_us": rounded(self.median(*connections, name, |round| round.median_microseconds)),
+                    "added_p50_us": rounded(self.added(*connections, name)),
+                });
+                rows.insert(name.shown().to_owned(), row);
+            }
+            requests.insert(format!("{connections}_connections"), Value::Object(rows));
+        }
+        let events = self.events.iter().map(|(name, rounds)| {
+            (name.shown().to_owned(), json!(rounded(median(rounds.iter().copied()))))
+        });
+        json!({
+            "threads": self.threads,
+            "streams": self.streams,
+            "requests": requests,
+            "cpu_us_per_event": events.collect::<Map<_, _>>(),
+        })
+    }
+
+    fn cpu(&self, connections: usize, name: Name) -> f64 {
+        self.median(connections, name, |round| round.cpu_microseconds)
+    }
+
+    /// The median latency above that of the upstream without a proxy.
+    fn added(&self, connections: usize, name: Name) -> f64 {
+        let of = |name| self.median(connections, name, |round| round.median_microseconds);
+        of(name) - of(Name::Direct)
+    }
+
+    fn median(&self, connections: usize, name: Name, of: impl Fn(&Round) -> f64) -> f64 {
+        let rounds = self.requests.get(&connections).and_then(|targets| targets.get(&name));
+        median(rounds.into_iter().flatten().map(of))
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(cpu: f64, latency: f64) -> Vec<Round> {
+        let round = Round { per_second: 1.0, cpu_microseconds: cpu, median_microseconds: latency };
+        // One round that something else disturbed must not show.
+        vec![round, round, Round { cpu_microseconds: cpu * 9.0, ..round }]
+    }
+
+    #[test]
+    fn ratios_are_made_of_medians_and_of_latency_above_no_proxy() {
+        let targets = BTreeMap::from([
+            (Name::Direct, rounds(0.0, 50.0)),
+            (Name::Nginx, rounds(20.0, 80.0)),
+            (Name::Pingora, rounds(40.0, 90.0)),
+            (Name::Gateway, rounds(50.0, 110.0)),
+        ]);
+        let events = BTreeMap::from([(Name::Nginx, vec![10.0]), (Name::Gateway, vec![25.0])]);
+        let requests = BTreeMap::from([(1, targets.clone()), (32, targets)]);
+        let report = Report { threads: 2, streams: 500, requests, events };
+        let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        assert_eq!(json["cpu_vs_pingora"], 1.25);
+        assert_eq!(json["cpu_vs_nginx"], 2.5);
+        assert_eq!(json["added_p50_vs_pingora"], 1.5);
+        assert_eq!(json["stream_cpu_vs_nginx"], 2.5);
+    }
+}

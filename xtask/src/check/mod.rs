@@ -1,0 +1,34 @@
+//! `cargo xtask check`: what the compiler does not look at. Every complaint is printed, not only the first.
+
+mod arrows;
+mod libraries;
+mod links;
+mod orphans;
+mod tree;
+
+use anyhow::{Result, bail};
+
+use crate::workspace;
+
+/// A file past this many lines is named, for its reviewer to ask why; it does not fail the check.
+const LONG_FILE: usize = 400;
+
+pub(crate) fn run() -> Result<()> {
+    let metadata = workspace::metadata()?;
+    let files = tree::files()?;
+    let mut complaints = arrows::complaints(&metadata);
+    complaints.extend(orphans::complaints(&metadata, &files));
+    complaints.extend(libraries::complaints(&files));
+    complaints.extend(links::complaints(&files));
+    for file in files.iter().filter(|file| file.is_rust() && file.lines() > LONG_FILE) {
+        println!("warning: {} has {} lines; does it hold one idea?", file.path, file.lines());
+    }
+    for complaint in &complaints {
+        println!("error: {complaint}");
+    }
+    if !complaints.is_empty() {
+        bail!("{} complaint(s)", complaints.len());
+    }
+    println!("arrows, files, generated files and links are in order");
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! OpenAI's own Python and Node clients, unchanged, against a local gateway with simulated models; and the
+//! k6 scenarios of loadtest/ under a stand-in for k6.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::gateway::Gateway;
+use crate::test::{Counts, Report, need, watched};
+use crate::{cache, prerequisites, program, workspace};
+
+/// The clients as their users install them. A new version is a new line here and a new folder in the cache.
+const PYTHON_CLIENT: &str = "openai==3.57.0";
+const NODE_CLIENT: &str = "openai@6.30.1";
+
+/// Everything here lies in this folder of the checkout.
+const FOLDER: &str = "gateway/tests/clients";
+
+/// Both clients as steps of the test run.
+pub(crate) fn steps(steps: &mut Report) {
+    const PYTHON: &str = "OpenAI's Python client";
+    const NODE: &str = "OpenAI's Node client";
+    const K6: &str = "k6 scenarios";
+    if need(steps, PYTHON, &[prerequisites::PYTHON]) {
+        steps.run(PYTHON, python);
+    }
+    if need(steps, NODE, &[prerequisites::NODE]) {
+        steps.run(NODE, node);
+        steps.run(K6, k6);
+    } else {
+        steps.skip(K6, "they are checked under Node");
+    }
+}
+
+/// A Python of our own with packages in it, outside the checkout.
+pub(crate) fn python_with(packages: &[&str]) -> Result<PathBuf> {
+    let version = program::output(Command::new("python3").arg("--version"))?;
+    let mut ingredients = vec![version.trim()];
+    ingredients.extend(packages);
+    let place = cache::kept("python", &ingredients, |place| {
+        println!("Installing {} for Python", packages.join(" "));
+        program::run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+        let mut pip = Command::new(place.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        program::run(pip.args(packages))
+    })?;
+    Ok(place.join("bin/python"))
+}
+
+fn python(counts: &mut Counts) -> Result<()> {
+    let python = python_with(&[PYTHON_CLIENT])?;
+    let mut test = program::named(python);
+    test.args(["-m", "unittest", "--verbose", "openai_client"]);
+    test.current_dir(workspace::root().join(FOLDER)).env("PYTHONDONTWRITEBYTECODE", "1");
+    against_gateway(&mut test, counts)
+}
+
+fn node(counts: &mut Counts) -> Result<()> {
+    let version = program::output(Command::new("node").arg("--version"))?;
+    let place = cache::kept("node", &[version.trim(), NODE_CLIENT], |place| {
+        println!("Installing {NODE_CLIENT} for Node");
+        fs::write(place.join("package.json"), "{\"private\": true}")?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(place);
+        program::run(npm.arg(NODE_CLIENT))
+    })?;
+    let mut test = program::named("node");
+    test.args(["--test", "--test-reporter=tap", &format!("{FOLDER}/openai_client.test.mjs")]);
+    test.env("FLEXINFER_NODE_MODULES", place.join("node_modules"));
+    against_gateway(&mut test, counts)
+}
+
+fn k6(counts: &mut Counts) -> Result<()> {
+    let mut check = program::named("node");
+    check.args(["--test", "--test-reporter=tap", "loadtest/k6/check.test.mjs"]);
+    against_gateway(&mut check, counts)
+}
+
+fn against_gateway(test: &mut Command, counts: &mut Counts) -> Result<()> {
+    let binary = workspace::gateway("dev")?;
+    let models = workspace::root().join(FOLDER).join("models");
+    run_against(&binary, &models, test, counts)
+}
+
+/// Runs a test against a gateway of its own, whose output is shown if the test fails.
+pub(crate) fn run_against(
+    binary: &Path,
+    models: &Path,
+    test: &mut Command,
+    counts: &mut Counts,
+) -> Result<()> {
+    let gateway = Gateway::start(binary, models, &[])?;
+    gateway.tell(test);
+    watched(test, counts).with_context(|| format!("the gateway said:\n{}", gateway.output()))
+}

@@ -1,0 +1,157 @@
+//! What a machine needs beside Rust. Root on a machine with apt gets it installed; anyone else gets the one
+//! line that installs it, because a build must not ask for passwords.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::program;
+
+/// Something the build or the tests need: present if any of its programs is.
+pub(crate) struct Need {
+    pub name: &'static str,
+    programs: &'static [&'static str],
+    why: &'static str,
+    /// The package's name per package manager, in the order of `MANAGERS`.
+    packages: [&'static str; 6],
+}
+
+struct Manager {
+    program: &'static str,
+    install: &'static str,
+}
+
+const MANAGERS: [Manager; 6] = [
+    Manager { program: "apt-get", install: "sudo apt-get install" },
+    Manager { program: "dnf", install: "sudo dnf install" },
+    Manager { program: "pacman", install: "sudo pacman -S" },
+    Manager { program: "zypper", install: "sudo zypper install" },
+    Manager { program: "apk", install: "sudo apk add" },
+    Manager { program: "brew", install: "brew install" },
+];
+
+pub(crate) const COMPILER: Need = Need {
+    name: "a C compiler",
+    programs: &["cc", "gcc", "clang"],
+    why: "TLS, compression and the allocator hold C code",
+    packages: ["gcc libc6-dev", "gcc", "gcc", "gcc", "gcc musl-dev", "gcc"],
+};
+pub(crate) const COMPILER_CXX: Need = Need {
+    name: "a C++ compiler",
+    programs: &["c++", "g++", "clang++"],
+    why: "llama.cpp is written in C++",
+    packages: ["g++", "gcc-c++", "gcc", "gcc-c++", "g++", "gcc"],
+};
+pub(crate) const CMAKE: Need = Need {
+    name: "cmake",
+    programs: &["cmake"],
+    why: "it builds zlib-ng, which Pingora links",
+    packages: ["cmake"; 6],
+};
+pub(crate) const MAKE: Need = Need {
+    name: "make",
+    programs: &["make", "ninja"],
+    why: "cmake hands the work to it",
+    packages: ["make"; 6],
+};
+pub(crate) const PYTHON: Need = Need {
+    name: "Python 3",
+    programs: &["python3"],
+    why: "the tests drive the gateway with OpenAI's Python client",
+    packages: ["python3 python3-venv", "python3", "python", "python3", "python3", "python"],
+};
+pub(crate) const NODE: Need = Need {
+    name: "Node with npm",
+    programs: &["npm"],
+    why: "the tests drive the gateway with OpenAI's Node client",
+    packages: ["nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "node"],
+};
+pub(crate) const NGINX: Need = Need {
+    name: "nginx",
+    programs: &["nginx"],
+    why: "the bench measures beside it",
+    packages: ["nginx-light"; 6],
+};
+
+/// What building the gateway takes.
+pub(crate) const BUILD: [Need; 3] = [COMPILER, CMAKE, MAKE];
+
+/// Sees to it that all needs are there, or says exactly how to get those that are not.
+pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !present(need)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.iter().map(|need| need.name).collect::<Vec<_>>().join(", ");
+    if program::find("apt-get").is_some() && root() {
+        println!("Installing {names} with apt-get");
+        install(&missing)?;
+        match missing.iter().find(|need| !present(need)) {
+            Some(need) => bail!("{} was installed but is not on PATH", need.name),
+            None => return Ok(()),
+        }
+    }
+    bail!("{}", advice(&missing, installed_manager()));
+}
+
+/// Whether a need is met already.
+pub(crate) fn present(need: &Need) -> bool {
+    need.programs.iter().any(|program| program::find(program).is_some())
+}
+
+fn install(missing: &[&Need]) -> Result<()> {
+    let packages = missing.iter().flat_map(|need| need.packages[0].split(' '));
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
+    apt.env("DEBIAN_FRONTEND", "noninteractive");
+    // A fresh image has no package list; an old one names versions that are gone. Offline, what is there serves.
+    if program::run(Command::new("apt-get").args(["update", "--quiet"])).is_err() {
+        eprintln!("apt-get update failed; trying with the package list that is there");
+    }
+    program::run(&mut apt)
+}
+
+fn root() -> bool {
+    program::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn installed_manager() -> Option<usize> {
+    MANAGERS.iter().position(|manager| program::find(manager.program).is_some())
+}
+
+fn advice(missing: &[&Need], manager: Option<usize>) -> String {
+    let mut lines = vec!["this machine lacks:".to_owned()];
+    for need in missing {
+        lines.push(format!("  {} ({}): {}", need.name, need.programs.join(" or "), need.why));
+    }
+    lines.push("Install with".to_owned());
+    for (index, known) in MANAGERS.iter().enumerate() {
+        if manager.is_none_or(|ours| ours == index) {
+            let packages = missing.iter().filter_map(|need| need.packages.get(index)).copied();
+            let packages = packages.collect::<Vec<_>>().join(" ");
+            lines.push(format!("  {} {packages}", known.install));
+        }
+    }
+    lines.push("and run this command again.".to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_one_line_for_the_package_manager_that_is_there() {
+        let advice = advice(&[&COMPILER, &CMAKE], Some(1));
+        assert!(advice.contains("sudo dnf install gcc cmake"), "{advice}");
+        assert!(!advice.contains("pacman"), "{advice}");
+    }
+
+    #[test]
+    fn advice_lists_every_package_manager_when_none_is_known() {
+        let advice = advice(&[&CMAKE], None);
+        for manager in &MANAGERS {
+            assert!(advice.contains(manager.install), "{advice}");
+        }
+    }
+}

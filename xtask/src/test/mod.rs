@@ -1,0 +1,70 @@
+//! `cargo xtask test`: everything a change must pass, from a fresh machine on. Every step is run even when
+//! one has failed, so that one run tells all there is to mend.
+
+mod counts;
+mod steps;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::{check, clients, llamacpp, prerequisites, program};
+pub(crate) use counts::Counts;
+use steps::Steps;
+pub(crate) use steps::{Steps as Report, watched};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Also what takes minutes: the documentation build, llama.cpp with a real model, the short bench
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut steps = Steps::new();
+    steps.run("prerequisites", |_| prerequisites::ensure(&prerequisites::BUILD));
+    steps.command("format", program::cargo().args(["fmt", "--all", "--check"]));
+    steps.command("lints", &mut lints());
+    steps.run("arrows, files, links", |_| check::run());
+    steps.command("Rust tests", program::cargo().args(["test", "--workspace"]));
+    clients::steps(&mut steps);
+    llamacpp::steps(&mut steps, arguments.full);
+    licences(&mut steps);
+    if arguments.full {
+        let mut docs = program::cargo();
+        docs.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        steps.command("documentation", &mut docs);
+        steps.run("short bench", |_| crate::bench::run(&crate::bench::Arguments::quick()));
+    }
+    let failed = steps.summary();
+    if failed > 0 {
+        bail!("{failed} step(s) failed");
+    }
+    Ok(())
+}
+
+fn lints() -> std::process::Command {
+    let mut clippy = program::cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    clippy
+}
+
+fn licences(steps: &mut Steps) {
+    const STEP: &str = "licences and bans";
+    if program::find("cargo-deny").is_none() {
+        return steps.skip(STEP, "cargo-deny is not installed (cargo install cargo-deny)");
+    }
+    let mut deny = program::cargo();
+    deny.args(["deny", "--offline", "check", "licenses", "bans", "sources"]);
+    steps.command(STEP, &mut deny);
+}
+
+/// What a step that drives an outside program needs: installed where it may be, else a reason to skip.
+pub(crate) fn need(steps: &mut Steps, step: &str, needs: &[prerequisites::Need]) -> bool {
+    match prerequisites::ensure(needs) {
+        Ok(()) => true,
+        Err(reason) => {
+            steps.skip(step, &format!("{reason:#}"));
+            false
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where this checkout is, and where cargo puts what it builds.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::program;
+
+/// The folder that holds the workspace's Cargo.toml.
+pub(crate) fn root() -> PathBuf {
+    let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().map_or_else(|| xtask.clone(), PathBuf::from)
+}
+
+/// What `cargo metadata` says of the workspace's own packages.
+pub(crate) fn metadata() -> Result<Value> {
+    let mut cargo = program::cargo();
+    cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let json = program::output(&mut cargo)?;
+    serde_json::from_str(&json).context("cargo metadata did not print JSON")
+}
+
+/// The gateway binary of a profile, built if it is not there or is stale.
+pub(crate) fn gateway(profile: &str) -> Result<PathBuf> {
+    build(&["--package", "flexinfer-gateway", "--bin", "flexinfer-gateway"], profile)?;
+    binary("flexinfer-gateway", profile)
+}
+
+/// Builds what the arguments select, in a profile.
+pub(crate) fn build(selection: &[&str], profile: &str) -> Result<()> {
+    program::run(program::cargo().arg("build").args(["--profile", profile]).args(selection))
+}
+
+/// Where cargo leaves a binary of a profile (`dev`, `release` or `dist`).
+pub(crate) fn binary(name: &str, profile: &str) -> Result<PathBuf> {
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let metadata = metadata()?;
+    let target = metadata.get("target_directory").and_then(Value::as_str);
+    let target = target.context("cargo metadata names no target directory")?;
+    Ok(PathBuf::from(target).join(folder).join(name))
+}
