@@ -155,6 +155,8 @@ impl Claim<'_> {
                 Reverse(claim.stance),
                 // Among the demanded who waited longest, else who was active last.
                 claim.member.activity.waiting_since.unwrap_or(Moment::ORIGIN),
+                // Who holds the GPU has had its turn.
+                claim.member.resident(),
                 Reverse(claim.member.activity.last_active),
             )
         };
@@ -181,7 +183,7 @@ impl Claim<'_> {
                 && other
                     .activity
                     .waiting_since
-                    .is_some_and(|theirs| own.is_none_or(|own| theirs < own))
+                    .is_some_and(|theirs| own.is_none_or(|own| theirs <= own))
         })
     }
 }

@@ -1,0 +1,263 @@
+//! After every event: everything that follows from the whole state.
+
+use std::time::Duration;
+
+use super::{Group, grant_one};
+use crate::ids::{InstanceId, ModelId};
+use crate::moment::Moment;
+use crate::queueing::effects::{Effect, Effects, Notice};
+use crate::queueing::line::{Engine, Line};
+use crate::rejection::Rejection;
+use crate::scaling::quiet_since;
+use crate::sharing::{self, Election, Member, Turn, elect, revisit_at, turn};
+
+impl Group {
+    /// Brings the group to where its state wants it, in this order: requests past their deadline
+    /// are answered; the election is held; who lost it leaves; who won it starts where there is
+    /// room; free slots are granted; requests that cannot be served in time are told.
+    pub(super) fn settle(&mut self, now: Moment, effects: &mut Effects) {
+        self.expire(now, effects);
+        let members = self.members();
+        let election = elect(&members, self.capacity, now);
+        self.dismiss(now, &election, effects);
+        self.start(now, &election, effects);
+        self.grant(&election, effects);
+        self.tell_the_hopeless(now, &election, effects);
+        self.lines.retain(|_, line| !(line.removed && matches!(line.engine, Engine::Absent)));
+    }
+
+    /// The next moment at which something happens by itself.
+    pub fn wake_at(&self, now: Moment) -> Option<Moment> {
+        let deadlines = self
+            .lines
+            .values()
+            .flat_map(|line| line.waiting.iter().map(|waiter| waiter.deadline))
+            .min();
+        let drains = self.lines.values().filter_map(|line| match &line.engine {
+            Engine::Serving(serving) => {
+                Some(serving.draining? + line.drain_limit()?).filter(|limit| *limit > now)
+            }
+            _ => None,
+        });
+        drains.chain(deadlines).chain(revisit_at(&self.members(), now)).min()
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.lines.values().filter(|line| !line.removed).map(Line::member).collect()
+    }
+
+    fn expire(&mut self, now: Moment, effects: &mut Effects) {
+        for line in self.lines.values_mut() {
+            if line.waiting.iter().all(|waiter| now < waiter.deadline) {
+                continue;
+            }
+            let model = line.terms.id.clone();
+            let cold = line.open().is_none();
+            line.waiting.retain(|waiter| {
+                let due = now >= waiter.deadline;
+                if due {
+                    let (model, waited) = (model.clone(), now.since(waiter.since));
+                    let rejection = if cold {
+                        Rejection::ActivationTimeout { model, waited }
+                    } else {
+                        Rejection::QueueTimeout { model, waited }
+                    };
+                    effects.push(Effect::Reject { ticket: waiter.ticket, rejection });
+                }
+                !due
+            });
+        }
+    }
+
+    /// Residents that lost the election take nothing new and leave when they are done, at their
+    /// drain limit at the latest; those that won it again take requests again.
+    fn dismiss(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
+        let mut displaced = false;
+        for (id, line) in &mut self.lines {
+            let outdated = line.outdated();
+            let stays = !outdated && election.wants(id);
+            let idle_since = line.idle_since();
+            let limit = line.drain_limit();
+            match &mut line.engine {
+                Engine::Absent | Engine::Stopping { .. } => {}
+                Engine::Loading { .. } if stays => {}
+                Engine::Loading { instance, .. } => {
+                    let instance = *instance;
+                    let notice = outdated.then_some(Notice::Replaced);
+                    stop(line, instance, notice, effects);
+                    displaced |= !outdated;
+                }
+                Engine::Serving(serving) if stays => {
+                    serving.draining = None;
+                    serving.yielding = election.yielding.contains(id);
+                }
+                Engine::Serving(serving) => {
+                    let in_flight = serving.in_flight;
+                    let instance = serving.instance;
+                    let begun = *serving.draining.get_or_insert(now);
+                    let over = limit.is_some_and(|limit| now >= begun + limit);
+                    if in_flight == 0 || over {
+                        let asleep = line.slept(now, idle_since);
+                        displaced |= !outdated && asleep.is_none();
+                        let notice = match (in_flight, asleep) {
+                            (0, _) if outdated => Some(Notice::Replaced),
+                            (0, Some(idle)) => Some(Notice::Sleeping { idle }),
+                            (0, None) => None,
+                            _ => Some(Notice::CutOff { in_flight }),
+                        };
+                        stop(line, instance, notice, effects);
+                    } else if begun == now {
+                        let notice = Notice::Draining { in_flight };
+                        effects.push(Effect::Tell { model: id.clone(), notice });
+                    }
+                }
+            }
+        }
+        if displaced {
+            self.swap = Some(now);
+        }
+    }
+
+    fn start(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
+        for id in &election.residents {
+            let present: Vec<(&ModelId, Option<u64>)> = self
+                .lines
+                .iter()
+                .filter(|(_, line)| !matches!(line.engine, Engine::Absent))
+                .map(|(id, line)| (id, line.terms.vram_mib))
+                .collect();
+            let Some(line) = self.lines.get(id) else { continue };
+            if !matches!(line.engine, Engine::Absent) {
+                continue;
+            }
+            let sizes = present.iter().map(|(_, size)| *size);
+            let room = sharing::room(sizes, line.terms.vram_mib, self.capacity);
+            let leaving = present.first().map(|(id, _)| (*id).clone());
+            let Some(line) = self.lines.get_mut(id) else { continue };
+            if room {
+                let instance = InstanceId(self.next_instance);
+                self.next_instance += 1;
+                order(line, instance, now, self.swap.take(), effects);
+            } else if let Some(leaving) = leaving.filter(|_| !line.swap_told) {
+                line.swap_told = true;
+                let notice = Notice::Swapping { leaving };
+                effects.push(Effect::Tell { model: id.clone(), notice });
+            }
+        }
+    }
+
+    fn grant(&mut self, election: &Election, effects: &mut Effects) {
+        for (id, line) in &mut self.lines {
+            if !election.wants(id) {
+                continue;
+            }
+            while let Some(waiter) = line.waiting.front() {
+                let ticket = waiter.ticket;
+                if !grant_one(line, &mut self.bookings, &mut self.next_booking, ticket, effects) {
+                    break;
+                }
+                line.waiting.pop_front();
+            }
+        }
+    }
+
+    /// Requests that cannot be served before their deadline are told now, with the time left.
+    fn tell_the_hopeless(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
+        let cold =
+            |line: &Line| !line.waiting.is_empty() && !matches!(line.engine, Engine::Serving(_));
+        if !self.lines.values().any(cold) {
+            return;
+        }
+        let members = self.members();
+        let loads: Vec<(ModelId, Moment, Duration)> = self
+            .lines
+            .iter()
+            .filter_map(|(id, line)| match line.engine {
+                Engine::Loading { since, .. } => Some((id.clone(), since, line.last_load?)),
+                _ => None,
+            })
+            .collect();
+        let expected =
+            |id: &ModelId| loads.iter().find(|load| load.0 == *id).map(|load| (load.1, load.2));
+        for (id, line) in &mut self.lines {
+            if !cold(line) {
+                continue;
+            }
+            let rejection = |ready: Moment| Rejection::NotBeforeDeadline {
+                model: id.clone(),
+                ready_in: now.until(ready),
+            };
+            let begins = match turn(&members, election, id, expected, now) {
+                Turn::HeldBy(holder) => {
+                    let model = id.clone();
+                    let held = Rejection::HeldByHigherPriority { model, holder };
+                    effects.extend(line.waiting.drain(..).map(|waiter| Effect::Reject {
+                        ticket: waiter.ticket,
+                        rejection: held.clone(),
+                    }));
+                    continue;
+                }
+                Turn::NotBefore(moment) => moment,
+                Turn::Now => expected(id).map_or(now, |(since, _)| since),
+            };
+            let ready = begins + line.last_load.unwrap_or_default();
+            line.waiting.retain(|waiter| {
+                let hopeless = ready > waiter.deadline;
+                if hopeless {
+                    effects.push(Effect::Reject {
+                        ticket: waiter.ticket,
+                        rejection: rejection(ready),
+                    });
+                }
+                !hopeless
+            });
+        }
+    }
+}
+
+impl Line {
+    /// How long a displaced engine may finish. One whose Model was edited or removed is not in
+    /// anybody's way by that alone: it finishes all it has.
+    fn drain_limit(&self) -> Option<Duration> {
+        (!self.outdated()).then_some(self.terms.drain_limit)
+    }
+
+    fn idle_since(&self) -> Option<Moment> {
+        match &self.engine {
+            Engine::Serving(serving) => Some(quiet_since(&self.activity(), serving.since)),
+            _ => None,
+        }
+    }
+
+    /// How long it has been idle, if it leaves because of that and not for another.
+    fn slept(&self, now: Moment, idle_since: Option<Moment>) -> Option<Duration> {
+        let idle = now.since(idle_since?);
+        (self.activity().idle() && idle >= self.terms.idle_timeout).then_some(idle)
+    }
+}
+
+fn stop(line: &mut Line, instance: InstanceId, notice: Option<Notice>, effects: &mut Effects) {
+    let model = line.terms.id.clone();
+    if let Some(notice) = notice {
+        effects.push(Effect::Tell { model: model.clone(), notice });
+    }
+    line.engine = Engine::Stopping { instance };
+    effects.push(Effect::Stop { instance, model });
+}
+
+fn order(
+    line: &mut Line,
+    instance: InstanceId,
+    now: Moment,
+    swapped_in: Option<Moment>,
+    effects: &mut Effects,
+) {
+    let model = line.terms.id.clone();
+    let generation = line.terms.generation;
+    line.swap_told = false;
+    line.bar = None;
+    line.engine = Engine::Loading { instance, generation, since: now, swapped_in, progress: None };
+    let notice = Notice::Waking { waiting: line.waiting.len() };
+    effects.push(Effect::Tell { model: model.clone(), notice });
+    effects.push(Effect::Start { instance, model, generation });
+}

@@ -1,0 +1,439 @@
+//! A sharing group under random events: requests, leaving clients, loads that succeed, fail or
+//! hang, crashes, edits, and time. After every event the invariants of `World::check` must hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use flexinfer_core::activation::{Failure, Reason, Report};
+use flexinfer_core::ids::{BookingId, InstanceId, ModelId, Ticket};
+use flexinfer_core::moment::Moment;
+use flexinfer_core::queueing::{Backoff, Effect, Effects, Group, Notice, Phase, Policy, Terms};
+use flexinfer_core::scaling::Warmth;
+use flexinfer_core::sharing::Capacity;
+use proptest::prelude::*;
+
+const MODELS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Ask(usize),
+    /// The n-th waiting request leaves.
+    Leave(usize),
+    /// The n-th booked slot is given back.
+    Finish(usize),
+    /// The n-th loading engine becomes ready.
+    Ready(usize),
+    /// The n-th living engine fails.
+    Fail(usize),
+    /// The n-th stopping engine is gone.
+    Gone(usize),
+    /// The clock moves by milliseconds, waking the group whenever it asked for it.
+    Pass(u64),
+    /// The n-th model gets other terms; odd generations change the engine too.
+    Edit(usize, Edit),
+    Remove(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Edit {
+    priority: i32,
+    slots: Option<u32>,
+    warmth: Warmth,
+    forced: bool,
+    new_generation: bool,
+    max_queue: u32,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let warmth = prop_oneof![
+        4 => Just(Warmth::None),
+        1 => Just(Warmth::Pinned),
+        1 => Just(Warmth::Primary)
+    ];
+    let slots = prop_oneof![Just(None), Just(Some(1)), Just(Some(3))];
+    let priority = prop_oneof![Just(50), Just(100), Just(100), Just(200)];
+    (priority, slots, warmth, prop::bool::weighted(0.05), any::<bool>(), 0_u32..6).prop_map(
+        |(priority, slots, warmth, forced, new_generation, max_queue)| Edit {
+            priority,
+            slots,
+            warmth,
+            forced,
+            new_generation,
+            max_queue,
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        12 => (0..MODELS).prop_map(Event::Ask),
+        3 => any::<usize>().prop_map(Event::Leave),
+        8 => any::<usize>().prop_map(Event::Finish),
+        8 => any::<usize>().prop_map(Event::Ready),
+        3 => any::<usize>().prop_map(Event::Fail),
+        8 => any::<usize>().prop_map(Event::Gone),
+        6 => prop_oneof![0_u64..2_000, 0_u64..400_000].prop_map(Event::Pass),
+        1 => (0..MODELS, edit()).prop_map(|(model, edit)| Event::Edit(model, edit)),
+        1 => (0..MODELS).prop_map(Event::Remove),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Life {
+    Loading,
+    Serving,
+    Stopping,
+}
+
+#[derive(Clone, Debug)]
+struct Engine {
+    model: ModelId,
+    generation: u64,
+    life: Life,
+    in_flight: u32,
+    vram: Option<u64>,
+}
+
+/// The world around the group, kept by effects alone and compared with what the group says.
+struct World {
+    group: Group,
+    capacity: Capacity,
+    now: Moment,
+    terms: BTreeMap<ModelId, Terms>,
+    next_ticket: u64,
+    waiting: BTreeMap<ModelId, Vec<Ticket>>,
+    answered: BTreeSet<Ticket>,
+    left: BTreeSet<Ticket>,
+    bookings: Vec<(BookingId, InstanceId)>,
+    engines: BTreeMap<InstanceId, Engine>,
+}
+
+fn id(model: usize) -> ModelId {
+    ModelId::new("default", ["a", "b", "c"][model])
+}
+
+fn address(instance: InstanceId) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], u16::try_from(instance.0 % 60_000).unwrap() + 1))
+}
+
+fn terms(model: usize, vram: Option<u64>) -> Terms {
+    Terms {
+        id: id(model),
+        generation: 1,
+        priority: 100,
+        force_promotion: false,
+        warmth: Warmth::None,
+        preload: false,
+        idle_timeout: Duration::from_secs(100),
+        swap_cooldown: Duration::from_secs(30),
+        vram_mib: vram,
+        drain_limit: Duration::from_secs(20),
+        cold_start_timeout: None,
+        slots: Some(2),
+        max_queue: Some(5),
+    }
+}
+
+impl World {
+    fn new(capacity: Capacity, backoff: Option<Backoff>) -> Self {
+        let policy = Policy { backoff, ..Policy::default() };
+        let sizes: [Option<u64>; MODELS] =
+            if capacity == Capacity::One { [None; MODELS] } else { [Some(10), Some(8), None] };
+        let mut world = Self {
+            group: Group::new(policy, capacity, 0),
+            capacity,
+            now: Moment::ORIGIN,
+            terms: (0..MODELS).map(|model| (id(model), terms(model, sizes[model]))).collect(),
+            next_ticket: 0,
+            waiting: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            left: BTreeSet::new(),
+            bookings: Vec::new(),
+            engines: BTreeMap::new(),
+        };
+        world.configure();
+        world
+    }
+
+    fn configure(&mut self) {
+        let effects = self.group.configure(self.now, self.terms.values().cloned().collect());
+        self.carry_out(effects);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Ask(model) => self.ask(&id(model)),
+            Event::Leave(n) => {
+                let tickets: Vec<_> = self.waiting.values().flatten().copied().collect();
+                if let Some(ticket) = pick(&tickets, n) {
+                    self.left.insert(ticket);
+                    self.waiting.values_mut().for_each(|line| line.retain(|t| *t != ticket));
+                    let effects = self.group.leave(self.now, ticket);
+                    self.carry_out(effects);
+                }
+            }
+            Event::Finish(n) => {
+                if !self.bookings.is_empty() {
+                    let index = n % self.bookings.len();
+                    self.finish(index);
+                }
+            }
+            Event::Ready(n) => self.report(n, &[Life::Loading], |instance| Report::Ready {
+                instance,
+                address: address(instance),
+            }),
+            Event::Fail(n) => {
+                self.report(n, &[Life::Loading, Life::Serving, Life::Stopping], |instance| {
+                    let failure = Failure::new(Reason::DiedWhileLoading, "it died");
+                    Report::Failed { instance, failure }
+                });
+            }
+            Event::Gone(n) => {
+                self.report(n, &[Life::Stopping], |instance| Report::Gone { instance });
+            }
+            Event::Pass(millis) => self.pass(Duration::from_millis(millis)),
+            Event::Edit(model, edit) => self.edit(model, &edit),
+            Event::Remove(model) => {
+                self.terms.remove(&id(model));
+                self.configure();
+            }
+        }
+    }
+
+    fn ask(&mut self, model: &ModelId) {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.waiting.entry(model.clone()).or_default().push(ticket);
+        let effects = self.group.arrive(self.now, ticket, model);
+        self.carry_out(effects);
+    }
+
+    fn finish(&mut self, index: usize) {
+        let (booking, instance) = self.bookings.swap_remove(index);
+        if let Some(engine) = self.engines.get_mut(&instance) {
+            engine.in_flight -= 1;
+        }
+        let effects = self.group.finish(self.now, booking);
+        self.carry_out(effects);
+    }
+
+    fn report(&mut self, n: usize, lives: &[Life], report: impl Fn(InstanceId) -> Report) {
+        let instances: Vec<_> = self
+            .engines
+            .iter()
+            .filter(|(_, engine)| lives.contains(&engine.life))
+            .map(|(instance, _)| *instance)
+            .collect();
+        let Some(instance) = pick(&instances, n) else { return };
+        let report = report(instance);
+        if let Report::Ready { .. } = report {
+            self.engines.get_mut(&instance).unwrap().life = Life::Serving;
+        } else {
+            self.engines.remove(&instance);
+        }
+        let effects = self.group.report(self.now, report, 0.5);
+        self.carry_out(effects);
+    }
+
+    /// Time passes as in the real shell: the group is woken at every moment it asked for.
+    fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        while let Some(wake) = self.group.wake_at(self.now).filter(|wake| *wake <= end) {
+            assert!(wake > self.now, "the group asks to be woken at {wake:?}, now {:?}", self.now);
+            self.now = wake;
+            let effects = self.group.tick(wake);
+            self.carry_out(effects);
+            self.check();
+        }
+        self.now = end;
+        let effects = self.group.tick(end);
+        self.carry_out(effects);
+    }
+
+    fn edit(&mut self, model: usize, edit: &Edit) {
+        let vram =
+            if self.capacity == Capacity::One { None } else { [Some(10), Some(8), None][model] };
+        let known = self.terms.entry(id(model)).or_insert_with(|| terms(model, vram));
+        known.priority = edit.priority;
+        known.slots = edit.slots;
+        known.warmth = edit.warmth;
+        known.force_promotion = edit.forced;
+        known.max_queue = Some(edit.max_queue);
+        known.generation += u64::from(edit.new_generation);
+        self.configure();
+    }
+
+    fn carry_out(&mut self, effects: Effects) {
+        let mut cut_off = BTreeSet::new();
+        for effect in effects {
+            match effect {
+                Effect::Grant { ticket, booking, model, address: granted } => {
+                    self.answer(&model, ticket, true);
+                    let (instance, engine) = self
+                        .engines
+                        .iter_mut()
+                        .find(|(_, engine)| engine.model == model && engine.life == Life::Serving)
+                        .expect("a grant names an engine that serves");
+                    assert_eq!(granted, address(*instance));
+                    engine.in_flight += 1;
+                    self.bookings.push((booking, *instance));
+                }
+                Effect::Reject { ticket, rejection } => {
+                    let model = self
+                        .waiting
+                        .iter()
+                        .find(|(_, line)| line.contains(&ticket))
+                        .map(|(model, _)| model.clone())
+                        .unwrap_or_else(|| panic!("{ticket:?} got {rejection:?} but did not wait"));
+                    self.answer(&model, ticket, false);
+                }
+                Effect::Start { instance, model, generation } => {
+                    assert_eq!(generation, self.terms[&model].generation);
+                    let vram = self.terms[&model].vram_mib;
+                    let engine =
+                        Engine { model, generation, life: Life::Loading, in_flight: 0, vram };
+                    assert!(self.engines.insert(instance, engine).is_none(), "numbers are unique");
+                }
+                Effect::Stop { instance, model } => {
+                    let engine = self.engines.get_mut(&instance).expect("it stops what lives");
+                    assert_ne!(engine.life, Life::Stopping, "it is stopped once");
+                    assert!(
+                        engine.in_flight == 0 || cut_off.contains(&model),
+                        "an engine with requests is stopped only at its drain limit"
+                    );
+                    engine.life = Life::Stopping;
+                }
+                Effect::Tell { model, notice: Notice::CutOff { .. } } => {
+                    cut_off.insert(model);
+                }
+                Effect::Tell { model, notice: Notice::Draining { .. } } => self.check_drain(&model),
+                Effect::Tell { .. } => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, model: &ModelId, ticket: Ticket, in_order: bool) {
+        assert!(!self.left.contains(&ticket), "who left is not answered");
+        assert!(self.answered.insert(ticket), "every request is answered once");
+        let line = self.waiting.get_mut(model).expect("it waits for this model");
+        let place = line.iter().position(|waiting| *waiting == ticket).expect("it waits");
+        assert!(!in_order || place == 0, "slots are granted in order of arrival");
+        line.remove(place);
+    }
+
+    /// A model that serves is asked to leave only for a higher one, or because it was edited.
+    fn check_drain(&self, model: &ModelId) {
+        let Some(leaving) = self.terms.get(model) else { return };
+        let engine = self.engines.values().find(|engine| engine.model == *model).unwrap();
+        let edited = engine.generation != leaving.generation;
+        let outranked = self.terms.values().any(|other| {
+            other.id != *model && (other.priority > leaving.priority || other.force_promotion)
+        });
+        assert!(edited || outranked, "{model} serves and drains for nobody of higher priority");
+    }
+
+    fn check(&self) {
+        self.check_capacity();
+        let view = self.group.view(self.now);
+        for member in &view {
+            let waiting = self.waiting.get(&member.id).map_or(0, Vec::len);
+            assert_eq!(member.waiting, waiting, "{}", member.id);
+            let Some(engine) = self.engines.values().find(|engine| engine.model == member.id)
+            else {
+                continue;
+            };
+            if engine.life == Life::Serving {
+                assert_eq!(member.in_flight, engine.in_flight, "{}", member.id);
+            }
+        }
+        let alive = !self.engines.is_empty();
+        for member in view.iter().filter(|member| member.waiting > 0) {
+            assert!(
+                alive || member.phase == Phase::Failed,
+                "{} has waiters and nothing in its group runs or is barred",
+                member.id
+            );
+        }
+        assert!(self.group.wake_at(self.now).is_none_or(|wake| wake > self.now));
+    }
+
+    fn check_capacity(&self) {
+        match self.capacity {
+            Capacity::One => assert!(self.engines.len() <= 1, "{:?}", self.engines),
+            Capacity::Vram(total) if self.engines.len() > 1 => {
+                let used: Option<u64> = self.engines.values().map(|engine| engine.vram).sum();
+                assert!(used.is_some_and(|used| used <= total), "{:?}", self.engines);
+            }
+            Capacity::Vram(_) => {}
+        }
+    }
+
+    /// Everybody behaves from now on: whatever happened before, all are answered and all sleep.
+    fn come_to_rest(&mut self) {
+        for terms in self.terms.values_mut() {
+            terms.warmth = Warmth::None;
+            terms.force_promotion = false;
+        }
+        self.configure();
+        for _ in 0..200 {
+            while !self.bookings.is_empty() {
+                self.finish(0);
+            }
+            self.report(0, &[Life::Stopping], |instance| Report::Gone { instance });
+            self.report(0, &[Life::Loading], |instance| Report::Ready {
+                instance,
+                address: address(instance),
+            });
+            self.pass(Duration::from_secs(10));
+            self.check();
+        }
+        assert!(self.waiting.values().all(Vec::is_empty), "somebody waits for ever");
+        assert!(self.engines.is_empty(), "something stays up for ever: {:?}", self.engines);
+        for member in self.group.view(self.now) {
+            assert_eq!((member.in_flight, member.waiting), (0, 0));
+        }
+    }
+}
+
+fn pick<T: Copy>(items: &[T], n: usize) -> Option<T> {
+    (!items.is_empty()).then(|| items[n % items.len()])
+}
+
+fn run(capacity: Capacity, backoff: Option<Backoff>, events: Vec<Event>) {
+    let mut world = World::new(capacity, backoff);
+    for event in events {
+        world.happen(event);
+        world.check();
+    }
+    world.come_to_rest();
+}
+
+const BACKOFF: Backoff = Backoff {
+    max_retries: 2,
+    initial_wait: Duration::from_secs(1),
+    max_wait: Duration::from_secs(5),
+};
+
+proptest! {
+    #[test]
+    fn a_group_with_one_place_keeps_its_promises(
+        events in prop::collection::vec(event(), 1..150)
+    ) {
+        run(Capacity::One, None, events);
+    }
+
+    #[test]
+    fn a_group_with_a_vram_budget_keeps_its_promises(
+        events in prop::collection::vec(event(), 1..150)
+    ) {
+        run(Capacity::Vram(20), None, events);
+    }
+
+    #[test]
+    fn a_group_that_retries_keeps_its_promises(
+        events in prop::collection::vec(event(), 1..150)
+    ) {
+        run(Capacity::One, Some(BACKOFF), events);
+    }
+}
