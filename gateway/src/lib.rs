@@ -1,5 +1,6 @@
 //! The gateway: one front door for every model. `docs/request-path.md` tells a request's way through it.
 
 pub mod lifecycle;
+pub mod local;
 pub mod replay;
 pub mod server;

@@ -1,0 +1,99 @@
+//! An engine that somebody else runs: asked whether it is there, and followed while it is.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use flexinfer_core::activation::{Failure, Reason, Report};
+use flexinfer_core::backends::{Backend, Gpu, Launch, ModelPlace, Placement, Platform};
+use tokio::time::{Instant, sleep};
+
+use super::ask::{self, Answer};
+use super::failures;
+use super::life::{self, End, Life};
+
+/// How long it may be away before requests that wait for it are told: somebody may be starting it.
+const PATIENCE_WITH_ABSENCE: Duration = Duration::from_secs(3);
+/// How long one probe may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is asked while it serves.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+/// How often it is asked while it does not.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// Reports it ready once it answers, and returns once it does not any more.
+pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, End> {
+    let placement = Placement {
+        platform: Platform::Process,
+        host: String::new(),
+        port: 0,
+        model: ModelPlace::Nothing,
+        gpu: Gpu::none(),
+        adapters: 0,
+        adapter_rank: None,
+        simulator_program: None,
+        data_dir: String::new(),
+    };
+    let launch = backend
+        .launch(life::subject(life.model()), &placement)
+        .map_err(|error| failures::not_launched(&error))?;
+    let address = resolve(&launch).await?;
+    appear(address, &launch).await?;
+    life.report(Report::Ready { instance: life.instance, address });
+    loop {
+        sleep(BETWEEN_LOOKS).await;
+        // Garbage and "not yet" are answers too; requests will show what they are worth.
+        if ask::probe(address, &launch.probe, PATIENCE).await == Answer::Silence {
+            appear(address, &launch).await?;
+        }
+    }
+}
+
+async fn resolve(launch: &Launch) -> Result<SocketAddr, Failure> {
+    let unknown = |why: String| {
+        let message = format!("spec.config.url: the host {} is unknown: {why}", launch.host);
+        Failure::new(Reason::InvalidConfig, message)
+    };
+    let mut found = tokio::net::lookup_host((launch.host.as_str(), launch.port))
+        .await
+        .map_err(|error| unknown(error.to_string()))?;
+    found.next().ok_or_else(|| unknown("it has no address".to_owned()))
+}
+
+/// Waits until it answers.
+async fn appear(address: SocketAddr, launch: &Launch) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        let answer = ask::probe(address, &launch.probe, PATIENCE).await;
+        let patience = match answer {
+            Answer::Ready => return Ok(()),
+            // It is there, and loads.
+            Answer::NotYet => launch.startup_limit,
+            Answer::Silence | Answer::Garbage(_) => PATIENCE_WITH_ABSENCE,
+        };
+        if began.elapsed() >= patience {
+            return Err(absent(address, launch, answer));
+        }
+        sleep(BETWEEN_TRIES).await;
+    }
+}
+
+fn absent(address: SocketAddr, launch: &Launch, answer: Answer) -> Failure {
+    let place = format!("{}:{}", launch.host, launch.port);
+    match answer {
+        Answer::Garbage(what) => {
+            Failure::new(Reason::UnhealthyAnswer, format!("spec.config.url: {place}: {what}"))
+        }
+        Answer::NotYet => {
+            let limit = launch.startup_limit;
+            let message = format!("the engine at {place} was not ready within {limit:?}");
+            Failure::new(Reason::LoadTimeout, message)
+        }
+        Answer::Ready | Answer::Silence => {
+            let message = format!(
+                "no engine answers at {place} ({address}); start it, or correct spec.config.url"
+            );
+            Failure::new(Reason::LoadTimeout, message)
+        }
+    }
+}
