@@ -2,5 +2,6 @@
 
 pub mod lifecycle;
 pub mod local;
+pub mod queues;
 pub mod replay;
 pub mod server;

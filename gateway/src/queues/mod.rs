@@ -1,0 +1,33 @@
+//! Where a request waits until an engine has a place for it, and what it holds then.
+
+mod booking;
+mod clock;
+mod dispatcher;
+mod platform;
+mod shell;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use flexinfer_core::fleet::Served;
+use flexinfer_core::rejection::Rejection;
+use futures::future::BoxFuture;
+
+pub use booking::Booking;
+pub use clock::Clock;
+pub use dispatcher::{GroupView, Queues};
+pub use platform::Platform;
+
+/// What the request path asks of whatever wakes models and hands out their slots.
+pub trait Dispatch: Send + Sync + 'static {
+    /// A slot for one request on an engine that serves `served`: queues, wakes the model where it sleeps,
+    /// and ends with a slot or the reason why there is none. Dropping the future means that nobody waits
+    /// any more, and gives the place in the queue back.
+    fn book(&self, served: Arc<Served>) -> BoxFuture<'static, Result<Booking, Rejection>>;
+
+    /// Another slot for the same request, after no connection to the booked engine could be made. Only
+    /// for requests that the engine cannot have begun.
+    fn rebook(&self, failed: Booking) -> BoxFuture<'static, Result<Booking, Rejection>>;
+}
