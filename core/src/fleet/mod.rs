@@ -4,6 +4,7 @@
 mod conflict;
 mod names;
 mod served;
+mod serving;
 #[cfg(test)]
 pub(crate) mod tests;
 

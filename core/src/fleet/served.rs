@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::backends::{Api, Backend};
 use crate::effective::Effective;
 
 /// A model as the request path knows it: fixed for as long as a request lasts.
@@ -15,6 +16,8 @@ pub struct Served {
     pub source: String,
     /// When the Model was created, in seconds of Unix time.
     pub created: u64,
+    /// The families of APIs that its engine has.
+    pub apis: &'static [Api],
     /// See [`Served::name`].
     pub(super) listed_as: Arc<str>,
 }
@@ -23,7 +26,10 @@ impl Served {
     /// A model for [`Fleet::build`](super::Fleet::build), which decides the name it is listed by.
     pub fn new(effective: Effective, backend: &str, source: &str, created: u64) -> Self {
         let listed_as = Arc::clone(&effective.id.name);
+        // A name that is no backend's is accepted only for an engine of the user's own.
+        let apis = Backend::named(backend).unwrap_or(Backend::Command).apis();
         Self {
+            apis,
             effective,
             backend: backend.to_owned(),
             source: source.to_owned(),
@@ -37,8 +43,14 @@ impl Served {
         &self.listed_as
     }
 
-    /// The name its engine expects in a request's `model` field.
-    pub fn name_for_engine(&self) -> &str {
-        self.effective.served_name.as_deref().unwrap_or(&self.effective.id.name)
+    /// The name its engine insists on in a request's `model` field; `None` where any will do and
+    /// the client's own is left as it is.
+    pub fn name_for_engine(&self) -> Option<&str> {
+        self.effective.served_name.as_deref()
+    }
+
+    /// Whether its engine has this family of APIs.
+    pub fn serves(&self, api: Api) -> bool {
+        self.apis.contains(&api)
     }
 }

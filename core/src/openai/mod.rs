@@ -4,6 +4,7 @@
 mod errors;
 pub mod facts;
 mod models_list;
+pub mod paths;
 
 pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;

@@ -61,7 +61,7 @@ impl<'a> Item<'a> {
             phase: liveness.phase,
             gpu_shared,
             gpu_priority: effective.priority,
-            served_model_name: model.name_for_engine(),
+            served_model_name: model.name_for_engine().unwrap_or(model.name()),
             aliases: &effective.aliases,
             service_labels: &effective.service_labels,
         };

@@ -13,7 +13,10 @@ impl Rejection {
     #[expect(clippy::too_many_lines, reason = "one row per answer, like the terms")]
     pub fn message(&self) -> String {
         match self {
-            Self::PathNotFound { path } => format!(
+            Self::PathNotFound { path, nearest: Some(nearest) } => {
+                format!("nothing is served at {}; did you mean {nearest}?", Echo(path))
+            }
+            Self::PathNotFound { path, nearest: None } => format!(
                 "nothing is served at {}; GET /v1/models lists the models, and their APIs lie under /v1",
                 Echo(path)
             ),

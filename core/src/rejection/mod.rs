@@ -24,8 +24,8 @@ use crate::ids::ModelId;
     vis(pub(crate))
 )]
 pub enum Rejection {
-    /// Nothing is served at this path.
-    PathNotFound { path: String },
+    /// Nothing is served at this path; `nearest` is a path that looks like it.
+    PathNotFound { path: String, nearest: Option<&'static str> },
     /// The path is served, with other methods: `allow` is the value of the `Allow` header.
     MethodNotAllowed { method: String, allow: &'static str },
     /// The message's length cannot be known for sure (two lengths, an unknown transfer coding).

@@ -49,9 +49,10 @@ fn example(name: RejectionName) -> Rejection {
     let model = || ModelId::new("default", "qwen");
     let waited = Duration::from_mins(1);
     match name {
-        RejectionName::PathNotFound => {
-            Rejection::PathNotFound { path: "/v1/char/completions".into() }
-        }
+        RejectionName::PathNotFound => Rejection::PathNotFound {
+            path: "/v1/chat/completion".into(),
+            nearest: Some("/v1/chat/completions"),
+        },
         RejectionName::MethodNotAllowed => {
             Rejection::MethodNotAllowed { method: "DELETE".into(), allow: "GET, HEAD" }
         }
