@@ -6,6 +6,7 @@ mod cache;
 mod check;
 mod clients;
 mod gateway;
+mod generate;
 mod llamacpp;
 mod prerequisites;
 mod program;
@@ -32,6 +33,8 @@ enum Task {
     Test(test::Arguments),
     /// Crate arrows, orphan files, stale generated files, broken links
     Check,
+    /// Write the files that are made from the sources: the custom resource definitions
+    Generate(generate::Arguments),
     /// CPU and latency of the gateway beside nginx and a bare Pingora proxy, in one run
     Bench(bench::Arguments),
     /// The gateway in front of a real llama-server, built once and kept
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Quickstart(arguments) => quickstart::run(&arguments),
         Task::Test(arguments) => test::run(&arguments),
         Task::Check => check::run(),
+        Task::Generate(arguments) => generate::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::TestLlamacpp(arguments) => llamacpp::run(&arguments),
     };

@@ -45,6 +45,7 @@ pub struct Cache {
 
 /// Where weights are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 pub enum CacheStrategy {
     /// In the node's memory, as long as the pod lives.
     Memory,

@@ -38,6 +38,7 @@ pub struct CacheStatus {
 
 /// How a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 pub enum JobPhase {
     /// It has not started.
     Pending,

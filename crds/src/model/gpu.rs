@@ -65,6 +65,7 @@ pub struct Gpu {
 /// Whose GPU a model runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(description = "")]
 pub enum Vendor {
     /// What the nodes offer.
     Auto,
@@ -79,6 +80,7 @@ pub enum Vendor {
 /// What a model does in its group while nobody asks for any of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(description = "")]
 pub enum WarmPolicy {
     /// It holds the GPU.
     Primary,

@@ -38,6 +38,7 @@ pub struct KvCache {
 
 /// What happens when the cache fills up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 pub enum PressurePolicy {
     /// It is reported.
     Observe,

@@ -42,6 +42,7 @@ pub struct KvCacheStatus {
 
 /// What was done about pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 pub enum PressureAction {
     /// It was reported.
     Observed,

@@ -78,12 +78,13 @@ pub use status::{
 )]
 pub struct ModelSpec {
     /// The engine: `vllm`, `llamacpp`, `ollama`, `mlc-llm`, `diffusers`, `comfyui`, `vllm-omni`,
-    /// `simulator`, or `external` for one that runs already.
+    /// `simulator`, `external` for one that runs already, or `command` for any other program, which
+    /// `config.command` names.
     #[schemars(length(min = 1, max = 63))]
     pub backend: String,
 
     /// From where the weights come: `HF://org/model`, `ollama://model:tag`, `file:///path` or
-    /// `pvc://claim/path`. Backends `external` and `simulator` need none.
+    /// `pvc://claim/path`. Backends `external`, `simulator` and `command` need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub source: Option<String>,

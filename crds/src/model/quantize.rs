@@ -69,6 +69,7 @@ pub struct Quantization {
 /// A format of smaller weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
+#[schemars(description = "")]
 pub enum QuantizationFormat {
     /// For llama.cpp and Ollama.
     Gguf,
@@ -85,6 +86,7 @@ pub enum QuantizationFormat {
 /// Layers that keep their precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(description = "")]
 pub enum DynamicExclusion {
     /// As the architecture suggests.
     Auto,

@@ -11,11 +11,11 @@ use crate::Quantity;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
-    /// The most the pod may take, by resource: `cpu`, `memory`, …
+    /// The most the pod may take, by resource, such as `cpu` or `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Quantity>,
 
-    /// What the node must have free for the pod, by resource: `cpu`, `memory`, …
+    /// What the node must have free for the pod, by resource, such as `cpu` or `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, Quantity>,
 }

@@ -84,6 +84,7 @@ pub struct ModelStatus {
     strum::IntoStaticStr,
     strum::EnumIter,
 )]
+#[schemars(description = "")]
 pub enum Phase {
     /// It sleeps; a request wakes it.
     Idle,
@@ -114,6 +115,7 @@ pub enum Phase {
     strum::IntoStaticStr,
     strum::EnumIter,
 )]
+#[schemars(description = "")]
 pub enum LoadingSubstage {
     /// Weights are being fetched from their source.
     Downloading,
@@ -217,6 +219,7 @@ pub struct SharedGroupStatus {
     strum::IntoStaticStr,
     strum::EnumIter,
 )]
+#[schemars(description = "")]
 pub enum SharedGroupState {
     /// It holds the GPU.
     Active,

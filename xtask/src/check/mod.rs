@@ -8,7 +8,7 @@ mod tree;
 
 use anyhow::{Result, bail};
 
-use crate::workspace;
+use crate::{generate, workspace};
 
 /// A file past this many lines is named, for its reviewer to ask why; it does not fail the check.
 const LONG_FILE: usize = 400;
@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     complaints.extend(orphans::complaints(&metadata, &files));
     complaints.extend(libraries::complaints(&files));
     complaints.extend(links::complaints(&files));
+    complaints.extend(generate::complaints()?);
     for file in files.iter().filter(|file| file.is_rust() && file.lines() > LONG_FILE) {
         println!("warning: {} has {} lines; does it hold one idea?", file.path, file.lines());
     }
