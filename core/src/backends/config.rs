@@ -45,7 +45,7 @@ impl<'a> Config<'a> {
         self.read(name, "a whole number", |value| match value {
             Value::Number(number) if number.is_i64() => Ok(number.as_i64().unwrap_or_default()),
             Value::Number(_) => Err("leave out the fraction".to_owned()),
-            other => Err(unquoted(name, other, |text| text.parse::<i64>().is_ok(), "8192")),
+            other => Err(unquoted(name, other, |text| text.parse::<i64>().is_ok(), "8")),
         })
     }
 

@@ -65,7 +65,7 @@ impl Engine for Diffusers {
         launch.set("HOST", &placement.host).set("PORT", placement.port);
         let offload = config.flag("useCpuOffload")?;
         if let Some(offload) = offload.or((placement.gpu.vendor == Vendor::Amd).then_some(true)) {
-            launch.set("USE_CPU_OFFLOAD", u8::from(offload));
+            launch.set("USE_CPU_OFFLOAD", offload);
         }
         Ok(launch)
     }

@@ -37,7 +37,7 @@ enum Becomes {
     Option(&'static str),
     /// `--name` if true, else nothing; or one of two names.
     Switch { on: Option<&'static str>, off: Option<&'static str> },
-    /// A variable of the environment; a flag becomes 1 or 0.
+    /// A variable of the environment; a flag becomes `true` or `false`.
     Variable(&'static str),
     /// `name=value` in the backend's list of overrides.
     Pair(&'static str),
@@ -90,7 +90,7 @@ impl Key {
             Takes::Integer => config.integer(name)?.map(|number| number.to_string()),
             Takes::Number => config.number(name)?,
             Takes::NumberOrText => config.number_or_text(name)?,
-            Takes::Flag => config.flag(name)?.map(|flag| if flag { "1" } else { "0" }.to_owned()),
+            Takes::Flag => config.flag(name)?.map(|flag| flag.to_string()),
             Takes::Switch => config.switch(name)?.map(str::to_owned),
             Takes::Texts => config.texts(name)?.map(|texts| texts.join(",")),
             Takes::Json => config.json(name)?,

@@ -1,6 +1,7 @@
 //! The question every backend answers: given this Model and this place, what has to be started?
 //! Local mode makes a process of the answer, the cluster's planning makes a pod template of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::Complaint;
@@ -47,6 +48,20 @@ pub enum ModelPlace {
     Reference(String),
     /// There is none: the Model names no source.
     Nothing,
+}
+
+/// The file named `file` below the folder `model`; `model` itself where it is that file already,
+/// or where none is named.
+pub(super) fn file_of_model(model: &str, file: Option<&str>) -> String {
+    match file {
+        Some(file) if !is_gguf(model) => format!("{}/{file}", model.trim_end_matches('/')),
+        _ => model.to_owned(),
+    }
+}
+
+/// Whether a path or a source names a GGUF file.
+pub(super) fn is_gguf(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
 }
 
 /// The GPUs an engine may use.

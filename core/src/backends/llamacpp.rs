@@ -4,6 +4,7 @@ use super::config::field;
 use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
+use super::launch::{file_of_model, is_gguf};
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace, Placement,
     Probe, Subject, Vendor,
@@ -19,7 +20,7 @@ const KEYS: &[Key] = &[
     Key::option("ubatchSize", Takes::Integer, "--ubatch-size"),
     Key::option("threads", Takes::Integer, "--threads"),
     Key::read("flashAttention", Takes::Switch),
-    Key::option("mmproj", Takes::Text, "--mmproj"),
+    Key::read("mmproj", Takes::Text),
     Key::option("chatTemplate", Takes::Text, "--chat-template"),
     Key::when_true("jinja", "--jinja"),
     Key::read("device", Takes::Text),
@@ -88,7 +89,7 @@ const CLUES: &[Clue] = &[
         "use a smaller contextSize, fewer nGPULayers or a more quantized file",
     ),
     clue(
-        &["invalid argument"],
+        &["error: invalid argument:"],
         Reason::InvalidConfig,
         "this version of llama-server does not know the option; remove it or update llama.cpp",
     ),
@@ -123,7 +124,7 @@ impl Engine for LlamaCpp {
 
     fn launch(&self, subject: &Subject<'_>, placement: &Placement) -> Result<Launch, LaunchError> {
         let config = subject.config;
-        let ModelPlace::Path(model) = &placement.model else {
+        let ModelPlace::Path(place) = &placement.model else {
             let message = "llama-server reads a .gguf file from disk, and none was fetched";
             return Err(LaunchError::Place(message.to_owned()));
         };
@@ -133,12 +134,17 @@ impl Engine for LlamaCpp {
             expected: Expected::Json { field: "status", value: Some("ok") },
         };
         let mut launch = Launch::of("llama-server", placement, probe);
-        launch.arg("--host", &placement.host).arg("--port", placement.port).arg("--model", model);
+        let model = file_of_model(place, subject.file());
+        launch.arg("--host", &placement.host).arg("--port", placement.port);
+        launch.arg("--model", &model);
         // Without an alias the answers name the file's path on this machine.
         launch.arg("--alias", self.served_name(subject).unwrap_or_else(|| subject.name.to_owned()));
         let layers = config.integer("nGPULayers")?.unwrap_or(999);
         launch.arg("--n-gpu-layers", if cpu { 0 } else { layers });
         launch.args.extend(arguments(config, KEYS)?);
+        if let Some(projector) = config.text("mmproj")? {
+            launch.arg("--mmproj", beside(place, projector));
+        }
         if let Some(attention) = config.switch("flashAttention")?
             && !cpu
         {
@@ -189,24 +195,29 @@ impl Engine for LlamaCpp {
     }
 }
 
+/// `file` in the folder `place`, or in the folder of the file `place`; a path of its own stays.
+fn beside(place: &str, file: &str) -> String {
+    if file.starts_with('/') {
+        return file.to_owned();
+    }
+    let file_of_folder = place.rsplit_once('/').filter(|_| is_gguf(place));
+    let folder = file_of_folder.map_or(place, |(folder, _)| folder);
+    format!("{}/{file}", folder.trim_end_matches('/'))
+}
+
 /// The file within a Hugging Face repository has to be named, and has to be a GGUF.
 fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
-    let config = subject.config;
-    let named = ["ggufFile", "modelFile"]
-        .into_iter()
-        .find_map(|name| Some((name, config.text(name).ok().flatten()?)));
     let from_hub = matches!(subject.scheme().as_str(), "hf" | "huggingface");
-    let gguf = |text: &str| text.to_lowercase().ends_with(".gguf");
-    match named {
+    match subject.file_option() {
         Some((name, file)) if file.split('/').any(|part| part == "..") => Some(Complaint::error(
             field(name),
             format!("`{file}` leaves the repository; write the path below its top"),
         )),
-        Some((name, file)) if !gguf(file) => Some(Complaint::error(
+        Some((name, file)) if !is_gguf(file) => Some(Complaint::error(
             field(name),
             format!("`{file}` does not end in .gguf, the only format llama-server reads"),
         )),
-        None if from_hub && !gguf(subject.source) => Some(Complaint::error(
+        None if from_hub && !is_gguf(subject.source) => Some(Complaint::error(
             field("ggufFile"),
             "missing; a repository holds many files, name the one to load: ggufFile: \
              model-Q4_K_M.gguf",

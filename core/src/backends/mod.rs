@@ -83,7 +83,7 @@ pub enum Backend {
 /// `spec.backend` names no backend, and `spec.config.command` names no program either.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "spec.backend: unknown backend `{name}`; {}; for any other engine name its program in \
+    "spec.backend: unknown backend `{name}`{} Any other engine works too: name its program in \
      spec.config.command",
     hint(.nearest.as_deref())
 )]
@@ -96,10 +96,10 @@ pub struct UnknownBackend {
 
 fn hint(nearest: Option<&str>) -> String {
     if let Some(nearest) = nearest {
-        return format!("did you mean `{nearest}`?");
+        return format!(", did you mean `{nearest}`?");
     }
     let names: Vec<_> = Backend::iter().map(Backend::name).collect();
-    format!("known are {}", names.join(", "))
+    format!("; known are {}.", names.join(", "))
 }
 
 impl Backend {

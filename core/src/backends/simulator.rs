@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::engine::Engine;
-use super::explain::Clue;
 use super::keys::{Key, Takes, arguments};
+use super::vllm::Vllm;
 use super::{
     Api, Call, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace,
     Placement, Probe, Subject, Vendor, metrics,
@@ -12,12 +12,34 @@ use super::{
 
 pub(super) struct Simulator;
 
+/// The flags of `simulate`; durations go through as they are, since it also knows microseconds.
 const KEYS: &[Key] = &[
+    Key::option("seed", Takes::Integer, "--seed"),
     Key::option("slots", Takes::Integer, "--slots"),
+    Key::option("answerTokens", Takes::Integer, "--answer-tokens"),
+    Key::option("contextSize", Takes::Integer, "--context-window"),
+    Key::option("prefixCacheBlocks", Takes::Integer, "--prefix-cache-blocks"),
     Key::option("loadTime", Takes::Text, "--load-time"),
     Key::option("timeToFirstToken", Takes::Text, "--time-to-first-token"),
     Key::option("timePerToken", Takes::Text, "--time-per-token"),
-    Key::option("seed", Takes::Integer, "--seed"),
+    Key::option("timePerPromptToken", Takes::Text, "--time-per-prompt-token"),
+    Key::option("imageTimePerStep", Takes::Text, "--image-time-per-step"),
+    Key::option("keepAlive", Takes::Text, "--keep-alive"),
+    Key::option("dieWhileLoading", Takes::Text, "--die-while-loading"),
+    Key::when_true("hangWhileLoading", "--hang-while-loading"),
+    Key::option("whileLoading", Takes::Text, "--while-loading"),
+    Key::when_true("lieAboutReadiness", "--lie-about-readiness"),
+    Key::when_true("neverOpenPort", "--never-open-port"),
+    Key::when_true("garbageHealth", "--garbage-health"),
+    Key::option("busy", Takes::NumberOrText, "--busy"),
+    Key::option("cutAfterTokens", Takes::Integer, "--cut-after-tokens"),
+    Key::option("cut", Takes::Text, "--cut"),
+    Key::option("headerDelay", Takes::Text, "--header-delay"),
+    Key::when_true("neverAnswer", "--never-answer"),
+    Key::when_true("duplicateKeys", "--duplicate-keys"),
+    Key::when_true("oneByteWrites", "--one-byte-writes"),
+    Key::when_true("logRequests", "--log-requests"),
+    Key::when_true("allowRequestFaults", "--allow-request-faults"),
 ];
 
 impl Engine for Simulator {
@@ -53,7 +75,8 @@ impl Engine for Simulator {
                            not known here";
             return Err(LaunchError::Place(message.to_owned()));
         };
-        let probe = Probe::Http { path: "/health".into(), expected: Expected::Success };
+        let healthy = Expected::Json { field: "status", value: Some("ok") };
+        let probe = Probe::Http { path: "/health".into(), expected: healthy };
         let mut launch = Launch::of(program, placement, probe);
         launch.word("simulate");
         launch.arg("--host", &placement.host).arg("--port", placement.port);
@@ -65,8 +88,9 @@ impl Engine for Simulator {
         Ok(launch)
     }
 
+    /// As many as vLLM takes.
     fn slots(&self, config: Config<'_>) -> Option<u32> {
-        Some(config.count("slots").ok().flatten().filter(|slots| *slots > 0).unwrap_or(4))
+        Some(config.count("slots").ok().flatten().filter(|slots| *slots > 0).unwrap_or(256))
     }
 
     fn served_name(&self, subject: &Subject<'_>) -> Option<String> {
@@ -85,10 +109,6 @@ impl Engine for Simulator {
         Vec::new()
     }
 
-    fn clues(&self) -> &'static [Clue] {
-        &[]
-    }
-
     fn load_adapter(&self, name: &str, path: &str) -> Option<Call> {
         Some(Call::post("/v1/load_lora_adapter", json!({"lora_name": name, "lora_path": path})))
     }
@@ -98,7 +118,7 @@ impl Engine for Simulator {
     }
 
     fn adapter_is_loaded_already(&self, status: u16, answer: &Value) -> bool {
-        super::Backend::Vllm.adapter_is_loaded_already(status, answer)
+        Vllm.adapter_is_loaded_already(status, answer)
     }
 }
 

@@ -32,6 +32,18 @@ impl<'a> Subject<'a> {
         self.source.split_once("://").map_or(self.source, |(_, rest)| rest)
     }
 
+    /// The file within the source that the options name: `config.ggufFile` or `config.modelFile`.
+    pub(super) fn file(&self) -> Option<&'a str> {
+        self.file_option().map(|(_, file)| file)
+    }
+
+    /// The same, and which of the two options it is.
+    pub(super) fn file_option(&self) -> Option<(&'static str, &'a str)> {
+        ["ggufFile", "modelFile"]
+            .into_iter()
+            .find_map(|name| Some((name, self.config.text(name).ok().flatten()?)))
+    }
+
     /// The name that is asked for at the engine: `config.servedModelName`, else the source without
     /// its scheme, else the Model's own name.
     pub(super) fn served_name(&self) -> String {

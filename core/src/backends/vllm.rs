@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
+use super::launch::file_of_model;
 use super::{
     Api, Call, Complaint, Config, Launch, LaunchError, MetricNames, ModelPlace, Placement, Probe,
     Subject, Vendor, metrics,
@@ -196,7 +197,7 @@ impl Engine for Vllm {
 pub(super) fn serve(subject: &Subject<'_>, placement: &Placement) -> Result<Launch, LaunchError> {
     let config = subject.config;
     let model = match &placement.model {
-        ModelPlace::Path(path) => path.clone(),
+        ModelPlace::Path(path) => file_of_model(path, subject.file()),
         ModelPlace::Reference(_) => subject.bare_source().to_owned(),
         ModelPlace::Nothing => {
             return Err(LaunchError::Place("vLLM needs a model, and none was fetched".to_owned()));
