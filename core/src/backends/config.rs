@@ -138,13 +138,9 @@ impl<'a> Config<'a> {
     /// A span of time such as `90s`, `5m` or `1h30m`.
     pub fn duration(self, name: &str) -> Result<Option<Duration>, Complaint> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        match parse_duration(text) {
-            Some(duration) => Ok(Some(duration)),
-            None => Err(Complaint::error(
-                field(name),
-                format!("`{text}` is no duration; write {name}: 90s, 5m or 1h30m"),
-            )),
-        }
+        let read: Result<flexinfer_crds::Duration, _> = text.parse();
+        read.map(|duration| Some(duration.get()))
+            .map_err(|error| Complaint::error(field(name), error.to_string()))
     }
 
     /// The tokens of context the engine is told to hold: the first of `maxModelLen`,
@@ -213,30 +209,4 @@ fn plain(value: &Value) -> Option<String> {
         Value::Bool(flag) => Some(flag.to_string()),
         _ => None,
     }
-}
-
-/// Reads `1h30m`, `90s` or `250ms`; `None` for anything else.
-fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim();
-    let mut total = Duration::ZERO;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
-        let (number, after) = rest.split_at(digits);
-        let unit = after.find(|letter: char| letter.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        let number: u64 = number.parse().ok()?;
-        let part = match unit {
-            "ms" => Duration::from_millis(number),
-            "s" => Duration::from_secs(number),
-            "m" => Duration::from_secs(number.checked_mul(60)?),
-            "h" => Duration::from_secs(number.checked_mul(3600)?),
-            _ => return None,
-        };
-        total = total.checked_add(part)?;
-        rest = after;
-    }
-    Some(total)
 }

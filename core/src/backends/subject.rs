@@ -1,5 +1,8 @@
 //! What a backend reads of a Model, taken out of it once.
 
+use flexinfer_crds::Model;
+use flexinfer_crds::model::Vendor;
+
 use super::{Complaint, Config};
 
 /// The parts of a Model that decide how its engine is started.
@@ -19,6 +22,23 @@ pub struct Subject<'a> {
     pub swap_space: bool,
     /// Whether the Model asks for GPUs at all.
     pub wants_gpu: bool,
+}
+
+impl<'a> From<&'a Model> for Subject<'a> {
+    fn from(model: &'a Model) -> Self {
+        let spec = &model.spec;
+        let cache = spec.kv_cache.as_ref();
+        Self {
+            name: model.metadata.name.as_deref().unwrap_or_default(),
+            backend: &spec.backend,
+            source: spec.source.as_deref().unwrap_or_default(),
+            config: Config::of(Some(&spec.config)),
+            block_size: cache.and_then(|cache| cache.max_block_size).map(i64::from),
+            swap_space: cache.is_some_and(|cache| cache.swap_space.is_some()),
+            // No block means the processor, as does saying so.
+            wants_gpu: spec.gpu.as_ref().is_some_and(|gpu| gpu.vendor != Some(Vendor::Cpu)),
+        }
+    }
 }
 
 impl<'a> Subject<'a> {

@@ -47,6 +47,30 @@ fn llama_server_does_not_guess_where_a_file_would_be() {
 }
 
 #[test]
+fn a_model_is_read_whole() {
+    let model: flexinfer_crds::Model = serde_json::from_value(json!({
+        "apiVersion": "inference.flexinfer.ai/v1alpha2",
+        "kind": "Model",
+        "metadata": {"name": "writer"},
+        "spec": {
+            "backend": "vllm",
+            "source": "HF://org/writer",
+            "gpu": {"count": 2},
+            "kvCache": {"maxBlockSize": 16, "swapSpace": "4"},
+            "config": {"maxModelLen": 4096},
+        },
+    }))
+    .expect("a model");
+    let subject = Subject::from(&model);
+    assert_eq!(subject.name, "writer");
+    assert_eq!((subject.block_size, subject.swap_space, subject.wants_gpu), (Some(16), true, true));
+    let backend = Backend::of(&model).expect("known");
+    let launch = backend.launch(&model, &machine("/m")).expect("a launch");
+    assert!(launch.args.ends_with(&["--block-size".to_owned(), "16".to_owned()]), "{launch:?}");
+    assert_eq!(backend.served_name(&model).as_deref(), Some("org/writer"));
+}
+
+#[test]
 fn engines_are_asked_for_the_name_they_know() {
     let name = |backend, source, config| {
         let sample = Sample::new(backend, source, config);
