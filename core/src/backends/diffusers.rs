@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, MINUTE};
 use super::keys::{Key, Takes};
+use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Launch, LaunchError, ModelPlace, Placement, Platform, Probe, Subject,
     Vendor,
@@ -84,6 +85,6 @@ impl Engine for Diffusers {
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let hint = "name a pipeline by HF://org/name, file:///path or pvc://claim/path";
-        subject.refuse_sources_except(&["hf", "file", "pvc"], hint).into_iter().collect()
+        subject.source_complaint(FILES, hint).into_iter().collect()
     }
 }

@@ -50,11 +50,18 @@ pub enum ModelPlace {
     Nothing,
 }
 
+/// The folder that `file` lies in, if `model` is that file.
+pub(super) fn top_of<'m>(model: &'m str, file: &str) -> Option<&'m str> {
+    model.strip_suffix(file)?.strip_suffix('/')
+}
+
 /// The file named `file` below the folder `model`; `model` itself where it is that file already,
 /// or where none is named.
 pub(super) fn file_of_model(model: &str, file: Option<&str>) -> String {
     match file {
-        Some(file) if !is_gguf(model) => format!("{}/{file}", model.trim_end_matches('/')),
+        Some(file) if !is_gguf(model) && top_of(model, file).is_none() => {
+            format!("{}/{file}", model.trim_end_matches('/'))
+        }
         _ => model.to_owned(),
     }
 }

@@ -4,12 +4,14 @@ use super::config::field;
 use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
-use super::launch::{file_of_model, is_gguf};
+use super::launch::{file_of_model, is_gguf, top_of};
+use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace, Placement,
     Probe, Subject, Vendor,
 };
 use crate::activation::Reason;
+use crate::sources::Source;
 
 pub(super) struct LlamaCpp;
 
@@ -134,7 +136,8 @@ impl Engine for LlamaCpp {
             expected: Expected::Json { field: "status", value: Some("ok") },
         };
         let mut launch = Launch::of("llama-server", placement, probe);
-        let model = file_of_model(place, subject.file());
+        let file = subject.file();
+        let model = file_of_model(place, file.as_deref());
         launch.arg("--host", &placement.host).arg("--port", placement.port);
         launch.arg("--model", &model);
         // Without an alias the answers name the file's path on this machine.
@@ -143,7 +146,7 @@ impl Engine for LlamaCpp {
         launch.arg("--n-gpu-layers", if cpu { 0 } else { layers });
         launch.args.extend(arguments(config, KEYS)?);
         if let Some(projector) = config.text("mmproj")? {
-            launch.arg("--mmproj", beside(place, projector));
+            launch.arg("--mmproj", beside(place, file.as_deref(), projector));
         }
         if let Some(attention) = config.switch("flashAttention")?
             && !cpu
@@ -175,7 +178,7 @@ impl Engine for LlamaCpp {
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
-        if subject.scheme() == "ollama" {
+        if let Some(Source::Ollama(_)) = subject.parsed_source() {
             complaints.push(Complaint::error(
                 "spec.source",
                 "llamacpp cannot pull from Ollama's registry; use `backend: ollama`, or a .gguf \
@@ -185,7 +188,7 @@ impl Engine for LlamaCpp {
         }
         let hint =
             "name a .gguf file by file:///path/model.gguf, pvc://claim/path or HF://org/name";
-        complaints.extend(subject.refuse_sources_except(&["hf", "file", "pvc"], hint));
+        complaints.extend(subject.source_complaint(FILES, hint));
         complaints.extend(gguf_complaint(subject));
         complaints
     }
@@ -195,19 +198,20 @@ impl Engine for LlamaCpp {
     }
 }
 
-/// `file` in the folder `place`, or in the folder of the file `place`; a path of its own stays.
-fn beside(place: &str, file: &str) -> String {
-    if file.starts_with('/') {
-        return file.to_owned();
+/// `projector` in the folder of the source, whose file is `file`; a path of its own stays.
+fn beside(place: &str, file: Option<&str>, projector: &str) -> String {
+    if projector.starts_with('/') {
+        return projector.to_owned();
     }
-    let file_of_folder = place.rsplit_once('/').filter(|_| is_gguf(place));
-    let folder = file_of_folder.map_or(place, |(folder, _)| folder);
-    format!("{}/{file}", folder.trim_end_matches('/'))
+    let top = file.and_then(|file| top_of(place, file));
+    let parent = || place.rsplit_once('/').map(|(parent, _)| parent).filter(|_| is_gguf(place));
+    let folder = top.or_else(parent).unwrap_or(place);
+    format!("{}/{projector}", folder.trim_end_matches('/'))
 }
 
 /// The file within a Hugging Face repository has to be named, and has to be a GGUF.
 fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
-    let from_hub = matches!(subject.scheme().as_str(), "hf" | "huggingface");
+    let from_hub = matches!(subject.parsed_source(), Some(Source::HuggingFace(_)));
     match subject.file_option() {
         Some((name, file)) if file.split('/').any(|part| part == "..") => Some(Complaint::error(
             field(name),

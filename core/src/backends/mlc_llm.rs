@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, pairs};
+use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, ModelPlace, Placement, Probe, Subject,
     Vendor,
@@ -110,7 +111,7 @@ impl Engine for MlcLlm {
         let mut complaints = Vec::new();
         let hint = "name a model in MLC's format by HF://mlc-ai/name, file:///path or \
                     pvc://claim/path";
-        complaints.extend(subject.refuse_sources_except(&["hf", "file", "pvc"], hint));
+        complaints.extend(subject.source_complaint(FILES, hint));
         complaints.extend(one_of(subject.config, "mode", &["local", "interactive", "server"]));
         let policies = ["ON", "OFF", "REDO", "READONLY"];
         complaints.extend(one_of(subject.config, "jitPolicy", &policies));

@@ -11,6 +11,7 @@ use super::{
     Subject, Vendor,
 };
 use crate::activation::{Failure, Progress, Reason, Substage};
+use crate::sources::Scheme;
 
 pub(super) struct Ollama;
 
@@ -102,7 +103,7 @@ impl Engine for Ollama {
         let mut complaints = Vec::new();
         let hint = "name a model of Ollama's registry: ollama://name:tag, or \
                     ollama://hf.co/org/name:quantization for a GGUF of Hugging Face";
-        complaints.extend(subject.refuse_sources_except(&["ollama"], hint));
+        complaints.extend(subject.source_complaint(&[Scheme::Ollama], hint));
         if subject.config.has("servedModelName") {
             complaints.push(Complaint::warning(
                 "spec.config.servedModelName",

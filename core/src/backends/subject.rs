@@ -4,6 +4,7 @@ use flexinfer_crds::Model;
 use flexinfer_crds::model::Vendor;
 
 use super::{Complaint, Config};
+use crate::sources::{RelativePath, Scheme, Source};
 
 /// The parts of a Model that decide how its engine is started.
 #[derive(Clone, Copy, Debug)]
@@ -42,22 +43,27 @@ impl<'a> From<&'a Model> for Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The scheme of the source in lower case, without `://`; empty where there is no source.
-    pub(super) fn scheme(&self) -> String {
-        self.source.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_lowercase())
+    /// The source, understood; `None` where the Model has none or one that cannot be understood.
+    pub(super) fn parsed_source(&self) -> Option<Source> {
+        self.source.parse().ok()
     }
 
-    /// The source without its scheme; a PVC's path as it is mounted.
+    /// The source without its scheme, as it stands.
     pub(super) fn bare_source(&self) -> &'a str {
         self.source.split_once("://").map_or(self.source, |(_, rest)| rest)
     }
 
-    /// The file within the source that the options name: `config.ggufFile` or `config.modelFile`.
-    pub(super) fn file(&self) -> Option<&'a str> {
-        self.file_option().map(|(_, file)| file)
+    /// The file within the source that is the model: `config.ggufFile`, `config.modelFile`, or the
+    /// path behind a repository's name.
+    pub(super) fn file(&self) -> Option<String> {
+        if let Some((_, file)) = self.file_option() {
+            return Some(file.to_owned());
+        }
+        let Some(Source::HuggingFace(repository)) = self.parsed_source() else { return None };
+        repository.path.map(|path| path.as_str().to_owned())
     }
 
-    /// The same, and which of the two options it is.
+    /// The option that names the file, and what it names.
     pub(super) fn file_option(&self) -> Option<(&'static str, &'a str)> {
         ["ggufFile", "modelFile"]
             .into_iter()
@@ -65,33 +71,35 @@ impl<'a> Subject<'a> {
     }
 
     /// The name that is asked for at the engine: `config.servedModelName`, else the source without
-    /// its scheme, else the Model's own name.
+    /// its scheme, revision and claim, else the Model's own name.
     pub(super) fn served_name(&self) -> String {
         if let Ok(Some(name)) = self.config.text("servedModelName") {
             return name.to_owned();
         }
-        match (self.scheme().as_str(), self.bare_source()) {
-            (_, "") => self.name.to_owned(),
-            // The claim's name is not part of the path below its mount.
-            ("pvc", rest) => format!("/{}", rest.split_once('/').map_or("", |(_, path)| path)),
-            (_, rest) => rest.to_owned(),
+        match self.parsed_source() {
+            Some(Source::HuggingFace(repository)) => repository.id(),
+            Some(Source::Pvc(location)) => {
+                format!("/{}", location.path.as_ref().map_or("", RelativePath::as_str))
+            }
+            Some(Source::Ollama(_) | Source::File(_)) => self.bare_source().to_owned(),
+            None => self.name.to_owned(),
         }
     }
 
-    /// Refuses every source whose scheme is not among `schemes`, with `hint` as the way out.
-    pub(super) fn refuse_sources_except(&self, schemes: &[&str], hint: &str) -> Option<Complaint> {
+    /// What is wrong with the source for a backend that loads `schemes` only, with `hint` as the
+    /// way out.
+    pub(super) fn source_complaint(&self, schemes: &[Scheme], hint: &str) -> Option<Complaint> {
+        let complain = |message: String| Some(Complaint::error("spec.source", message));
         if self.source.is_empty() {
-            let message = format!("missing; {hint}");
-            return Some(Complaint::error("spec.source", message));
+            return complain(format!("missing; {hint}"));
         }
-        let scheme = match self.scheme().as_str() {
-            "huggingface" => "hf".to_owned(),
-            scheme => scheme.to_owned(),
-        };
-        if schemes.contains(&scheme.as_str()) {
-            return None;
+        match self.source.parse::<Source>() {
+            Err(error) => complain(error.to_string()),
+            Ok(source) if schemes.contains(&source.scheme()) => None,
+            Ok(_) => complain(format!("{} cannot load `{}`; {hint}", self.backend, self.source)),
         }
-        let message = format!("{} cannot load `{}`; {hint}", self.backend, self.source);
-        Some(Complaint::error("spec.source", message))
     }
 }
+
+/// The schemes whose weights are files on the engine's file system.
+pub(super) const FILES: &[Scheme] = &[Scheme::HuggingFace, Scheme::File, Scheme::Pvc];

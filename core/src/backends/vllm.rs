@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
 use super::launch::file_of_model;
+use super::subject::FILES;
 use super::{
     Api, Call, Complaint, Config, Launch, LaunchError, MetricNames, ModelPlace, Placement, Probe,
     Subject, Vendor, metrics,
@@ -197,7 +198,7 @@ impl Engine for Vllm {
 pub(super) fn serve(subject: &Subject<'_>, placement: &Placement) -> Result<Launch, LaunchError> {
     let config = subject.config;
     let model = match &placement.model {
-        ModelPlace::Path(path) => file_of_model(path, subject.file()),
+        ModelPlace::Path(path) => file_of_model(path, subject.file().as_deref()),
         ModelPlace::Reference(_) => subject.bare_source().to_owned(),
         ModelPlace::Nothing => {
             return Err(LaunchError::Place("vLLM needs a model, and none was fetched".to_owned()));
@@ -216,7 +217,7 @@ pub(super) fn serve(subject: &Subject<'_>, placement: &Placement) -> Result<Laun
 
 pub(super) fn source_complaints(subject: &Subject<'_>) -> Vec<Complaint> {
     let hint = "name a model by HF://org/name, or a folder by file:///path or pvc://claim/path";
-    subject.refuse_sources_except(&["hf", "file", "pvc"], hint).into_iter().collect()
+    subject.source_complaint(FILES, hint).into_iter().collect()
 }
 
 fn adapters(launch: &mut Launch, placement: &Placement) {

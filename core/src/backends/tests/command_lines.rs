@@ -31,16 +31,34 @@ fn llamacpp_with_every_option() {
 }
 
 #[test]
-fn files_of_a_repository_are_found_in_its_folder() {
-    let options = json!({"ggufFile": "q4/writer.gguf", "mmproj": "eyes.gguf"});
-    let sample = Sample::new("llamacpp", "HF://org/writer", options);
-    let launch = sample.launch(&machine("/data/hub/org/writer")).expect("a launch");
-    let after = |flag: &str| {
-        let flag = launch.args.iter().position(|argument| argument == flag).expect("the flag");
-        launch.args[flag + 1].as_str()
+fn files_of_a_repository_are_found_below_its_top() {
+    let paths = |source, file: Option<&str>, place| {
+        let options = json!({"ggufFile": file, "mmproj": "eyes.gguf"});
+        let launch = Sample::new("llamacpp", source, options).launch(&machine(place));
+        let args = launch.expect("a launch").args;
+        let after = |flag: &str| {
+            let flag = args.iter().position(|argument| argument == flag).expect("the flag");
+            args[flag + 1].clone()
+        };
+        (after("--model"), after("--mmproj"))
     };
-    assert_eq!(after("--model"), "/data/hub/org/writer/q4/writer.gguf");
-    assert_eq!(after("--mmproj"), "/data/hub/org/writer/eyes.gguf");
+    let wanted = ("/hub/q4/writer.gguf".to_owned(), "/hub/eyes.gguf".to_owned());
+    let file = Some("q4/writer.gguf");
+    assert_eq!(paths("HF://org/writer", file, "/hub"), wanted);
+    assert_eq!(paths("HF://org/writer", file, "/hub/q4/writer.gguf"), wanted);
+    assert_eq!(paths("HF://org/writer:q4/writer.gguf", None, "/hub"), wanted);
+    let beside = ("/m/writer.gguf".to_owned(), "/m/eyes.gguf".to_owned());
+    assert_eq!(paths("HF://org/writer:q4/writer.gguf", None, "/hub/q4/writer.gguf"), wanted);
+    assert_eq!(paths("file:///m/writer.gguf", None, "/m/writer.gguf"), beside);
+}
+
+#[test]
+fn a_folder_of_a_repository_is_not_gone_into_twice() {
+    let sample = Sample::new("vllm", "HF://org/writer:fp8/small", json!({}));
+    for place in ["/hub", "/hub/fp8/small"] {
+        let launch = sample.launch(&machine(place)).expect("a launch");
+        assert_eq!(launch.args[1], "/hub/fp8/small", "{place}");
+    }
 }
 
 #[test]

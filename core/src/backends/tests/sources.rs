@@ -17,6 +17,7 @@ fn sources_a_backend_cannot_load_are_refused_with_the_way_out() {
         ("vllm", "ollama://qwen3:0.6b"),
         ("vllm", ""),
         ("mlc", "ollama://qwen3:0.6b"),
+        ("vllm", "org/writer"),
         ("diffusers", "ollama://qwen3:0.6b"),
         ("vllm-omni", "ollama://qwen3:0.6b"),
     ]
@@ -78,6 +79,7 @@ fn engines_are_asked_for_the_name_they_know() {
     };
     for (backend, source, config, expected) in [
         ("vllm", "HF://Org/Writer", json!({}), Some("Org/Writer")),
+        ("vllm", "HF://Org/Writer@v2:sub/dir", json!({}), Some("Org/Writer")),
         ("vllm", "pvc://claim/a/b", json!({}), Some("/a/b")),
         ("vllm", "file:///models/w", json!({}), Some("/models/w")),
         ("vllm", "HF://o/m", json!({"servedModelName": "w"}), Some("w")),
