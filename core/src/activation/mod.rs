@@ -2,6 +2,8 @@
 
 mod failure;
 mod report;
+mod same_engine;
 
 pub use failure::{Failure, Reason};
 pub use report::{Progress, Report, Substage};
+pub use same_engine::same_engine;
