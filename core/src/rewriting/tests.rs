@@ -4,8 +4,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Rope, Splice, json_model, json_string, splice};
-use crate::openai::Facts;
+use super::{Rope, Splice, form_model, json_model, json_string, splice};
+use crate::openai::form::FormScanner;
+use crate::openai::{BodyKind, Facts};
 
 fn renamed(body: &str, model: &str) -> Rope {
     let body = Bytes::copy_from_slice(body.as_bytes());
@@ -51,6 +52,39 @@ fn body_08_byte_order_mark_is_not_sent_on() {
     assert_eq!(text(&renamed("\u{feff}{\"model\":\"a\"}", "b")), r#"{"model":"b"}"#);
     assert_eq!(text(&renamed("\u{feff}{\"model\":\"a\"}", "a")), r#"{"model":"a"}"#);
     assert_eq!(text(&renamed("\u{feff}{}", "a")), r#"{"model":"a"}"#);
+}
+
+fn renamed_form(body: &'static str, model: &str) -> String {
+    let Ok(BodyKind::Form(boundary)) = BodyKind::of(Some("multipart/form-data; boundary=XB"))
+    else {
+        panic!("a form");
+    };
+    let mut scanner = FormScanner::new(boundary);
+    scanner.push(body.as_bytes()).expect("readable");
+    let form = scanner.finish().expect("whole");
+    text(&splice(&Bytes::from_static(body.as_bytes()), form_model(&form, model)).expect("fits"))
+}
+
+#[test]
+fn only_the_model_part_of_a_form_changes() {
+    let body = "--XB\r\nContent-Disposition: form-data; name=\"image[]\"\r\n\r\nmodel=a\r\n--XB\r\n\
+        Content-Disposition: form-data; name=\"model\"\r\n\r\na\r\n--XB--\r\n";
+    for model in ["longer/name", "b", "日本"] {
+        let expected = body.replace("\r\na\r\n", &format!("\r\n{model}\r\n"));
+        assert_eq!(renamed_form(body, model), expected);
+    }
+    assert_eq!(renamed_form(body, "a"), body);
+}
+
+#[test]
+fn a_form_without_a_model_gets_one() {
+    let with_model = "--XB\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--XB";
+    assert_eq!(renamed_form("--XB--", "m"), format!("{with_model}--"));
+    let part = "\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n2\r\n--XB--\r\n";
+    let body: &'static str = format!("--XB{part}").leak();
+    assert_eq!(renamed_form(body, "m"), format!("{with_model}{part}"));
+    let body: &'static str = format!("hello\r\n--XB{part}").leak();
+    assert_eq!(renamed_form(body, "m"), format!("hello\r\n{with_model}{part}"));
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! Forms (`multipart/form-data`): finds the `model` part in bytes that arrive in any cuts, and where
+//! its value stands. Nothing is decoded or kept but a part's headers and the model's name, so a form
+//! of any size is read in bounded memory. See `docs/decisions/0002-multipart-offsets.md`.
+//!
+//! Only a whole delimiter line ends a part (MULTI-08); both line ends must be CRLF.
+
+mod part;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::content_type::Boundary;
+use crate::rejection::Rejection;
+
+/// The most bytes that a part's headers may take.
+const LONGEST_HEADERS: usize = 16 * 1024;
+/// The most bytes that the name of a model may take.
+const LONGEST_NAME: usize = 4 * 1024;
+/// The most blanks that may follow a boundary on its line.
+const MOST_PADDING: usize = 64;
+/// The most `model` parts; more than one is odd already.
+const MOST_MODEL_PARTS: usize = 16;
+
+/// What a whole form says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The model, if a `model` part names one.
+    pub model: Option<ModelParts>,
+    /// Where the first delimiter begins, its dashes included: a new part can be put here.
+    pub(crate) opens_at: usize,
+    pub(crate) boundary: Boundary,
+}
+
+/// The `model` part; or several that say the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelParts {
+    /// The name. Never empty.
+    pub name: String,
+    /// Where each of the values stands, counted from the first byte of the body.
+    pub spans: Vec<Range<usize>>,
+}
+
+/// Reads a form as its bytes arrive.
+#[derive(Debug)]
+pub struct FormScanner {
+    boundary: Boundary,
+    /// `CRLF--boundary`.
+    delimiter: memmem::Finder<'static>,
+    /// Bytes that arrived and are not decided on yet. Begins with a line end that was never sent,
+    /// since the first delimiter has none before it.
+    pending: Vec<u8>,
+    /// The place of the first pending byte in the body, plus the two that were never sent.
+    place: usize,
+    state: State,
+    /// Where the blank line before the present part's content stands.
+    blank_line: Option<usize>,
+    opens_at: Option<usize>,
+    model: Option<ModelParts>,
+}
+
+const LINE_END: &[u8] = b"\r\n";
+
+#[derive(Debug)]
+enum State {
+    /// Before the first delimiter, or in a part that is passed over.
+    Passing,
+    /// In a `model` part that has been this so far, from the end of the blank line on.
+    Model(Vec<u8>),
+    /// In the headers of a part, from the line end before them.
+    Headers,
+    /// Behind the closing delimiter, where nothing counts.
+    Closed,
+}
+
+/// What stands where a boundary was found.
+enum Line {
+    /// A delimiter; its line's text, without the line end, is this long.
+    Delimiter(usize),
+    Closing,
+    /// Bytes of the part that look like one.
+    Data,
+    /// More bytes have to arrive to tell.
+    Undecided,
+}
+
+impl FormScanner {
+    /// A scanner for a form with this boundary.
+    pub fn new(boundary: Boundary) -> Self {
+        let delimiter = format!("\r\n--{}", boundary.as_str());
+        Self {
+            delimiter: memmem::Finder::new(delimiter.as_bytes()).into_owned(),
+            boundary,
+            pending: LINE_END.to_vec(),
+            place: 0,
+            state: State::Passing,
+            blank_line: None,
+            opens_at: None,
+            model: None,
+        }
+    }
+
+    /// The model, as soon as its part has been read whole. A later part may still disagree.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_ref().map(|model| model.name.as_str())
+    }
+
+    /// Takes the next bytes of the body.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejection> {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend_from_slice(bytes);
+        let used = self.scan(&pending)?;
+        pending.drain(..used);
+        self.place += used;
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// Ends the form, which must have come to its closing delimiter.
+    pub fn finish(self) -> Result<Form, Rejection> {
+        match (self.state, self.opens_at) {
+            (State::Closed, Some(opens_at)) => {
+                Ok(Form { model: self.model, opens_at, boundary: self.boundary })
+            }
+            (State::Passing, None) => Err(invalid("its boundary appears nowhere in it")),
+            _ => Err(invalid("it ends before its closing boundary")),
+        }
+    }
+
+    /// Decides on as many of the `pending` bytes as can be decided on, and says how many.
+    fn scan(&mut self, pending: &[u8]) -> Result<usize, Rejection> {
+        let mut used = 0;
+        loop {
+            let rest = pending.get(used..).unwrap_or_default();
+            let step = match self.state {
+                State::Passing | State::Model(_) => self.content(rest, used)?,
+                State::Headers => self.headers(rest, used)?,
+                State::Closed => return Ok(pending.len()),
+            };
+            used += step.used;
+            if !step.more {
+                return Ok(used);
+            }
+        }
+    }
+
+    /// Passes over a part's content up to the delimiter that ends it.
+    fn content(&mut self, rest: &[u8], used: usize) -> Result<Step, Rejection> {
+        let (at, line) = self.next_delimiter(rest);
+        self.keep(rest.get(..at).unwrap_or_default())?;
+        let delimiter = self.delimiter.needle().len();
+        let begins = self.place + used + at;
+        match line {
+            Line::Delimiter(length) => {
+                self.end_part(begins)?;
+                self.state = State::Headers;
+                Ok(Step { used: at + length, more: true })
+            }
+            Line::Closing => {
+                self.end_part(begins)?;
+                self.state = State::Closed;
+                Ok(Step { used: at + delimiter, more: true })
+            }
+            Line::Data | Line::Undecided => Ok(Step { used: at, more: false }),
+        }
+    }
+
+    /// Where the next delimiter begins, or the first byte that may yet turn out to begin one.
+    fn next_delimiter(&self, rest: &[u8]) -> (usize, Line) {
+        let delimiter = self.delimiter.needle().len();
+        let mut from = 0;
+        while let Some(found) = self.delimiter.find(rest.get(from..).unwrap_or_default()) {
+            let at = from + found;
+            match line(rest.get(at + delimiter..).unwrap_or_default()) {
+                Line::Delimiter(padding) => return (at, Line::Delimiter(delimiter + padding)),
+                Line::Data => from = at + LINE_END.len(),
+                decided => return (at, decided),
+            }
+        }
+        let undecided = rest.len().saturating_sub(delimiter - 1).max(from);
+        (undecided, Line::Undecided)
+    }
+
+    /// Reads a part's headers once all of them are there.
+    fn headers(&mut self, rest: &[u8], used: usize) -> Result<Step, Rejection> {
+        let Some(end) = memmem::find(rest, b"\r\n\r\n") else {
+            return match rest.len() {
+                ..=LONGEST_HEADERS => Ok(Step { used: 0, more: false }),
+                _ => Err(invalid("a part has more than 16 KiB of headers")),
+            };
+        };
+        // The blank line's own end is left, as a delimiter may try to use it for its own.
+        let content = end + LINE_END.len();
+        self.blank_line = Some(self.place + used + content);
+        let names_model = part::names_model(rest.get(..end).unwrap_or_default());
+        self.state = if names_model { State::Model(Vec::new()) } else { State::Passing };
+        Ok(Step { used: content, more: true })
+    }
+
+    /// Keeps `bytes` where they belong to a model's name.
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Rejection> {
+        if let State::Model(value) = &mut self.state {
+            value.extend_from_slice(bytes);
+            if value.len() > LONGEST_NAME {
+                return Err(invalid("its \"model\" part is longer than 4 KiB"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the part that the delimiter at `end` ends. Places count the two bytes never sent.
+    fn end_part(&mut self, end: usize) -> Result<(), Rejection> {
+        self.opens_at.get_or_insert(end);
+        let Some(blank_line) = self.blank_line.take() else {
+            return Ok(());
+        };
+        if blank_line == end {
+            // Some readers take this for a part's end and others for its content.
+            return Err(invalid("a part's blank line is followed by a boundary at once"));
+        }
+        let State::Model(value) = std::mem::replace(&mut self.state, State::Passing) else {
+            return Ok(());
+        };
+        // What was kept begins with the end of the blank line.
+        let value = value.strip_prefix(LINE_END).unwrap_or_default().to_vec();
+        let name =
+            String::from_utf8(value).map_err(|_| invalid("its \"model\" part is not UTF-8"))?;
+        if name.is_empty() {
+            let expected = "a string that is not empty";
+            return Err(Rejection::InvalidField { field: "model", expected });
+        }
+        // The blank line is as long as the line end that was never sent.
+        let span = blank_line..end.saturating_sub(LINE_END.len());
+        match &mut self.model {
+            None => self.model = Some(ModelParts { name, spans: vec![span] }),
+            Some(first) if first.name != name => {
+                let first = first.name.clone();
+                return Err(Rejection::ConflictingModels { first, second: name });
+            }
+            Some(first) if first.spans.len() >= MOST_MODEL_PARTS => {
+                return Err(invalid("it has too many \"model\" parts"));
+            }
+            Some(first) => first.spans.push(span),
+        }
+        Ok(())
+    }
+}
+
+/// How far a step came, and whether another can follow at once.
+struct Step {
+    used: usize,
+    more: bool,
+}
+
+/// What the bytes after `CRLF--boundary` make of it.
+fn line(after: &[u8]) -> Line {
+    let padding = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let rest = after.get(padding..).unwrap_or_default();
+    match rest {
+        _ if after.starts_with(b"--") => Line::Closing,
+        _ if padding > MOST_PADDING => Line::Data,
+        [b'\r', b'\n', ..] => Line::Delimiter(padding),
+        [] | [b'\r'] => Line::Undecided,
+        [b'-'] if padding == 0 => Line::Undecided,
+        _ => Line::Data,
+    }
+}
+
+fn invalid(problem: &str) -> Rejection {
+    Rejection::InvalidForm { problem: problem.to_owned() }
+}
