@@ -2,6 +2,11 @@
 
 pub mod lifecycle;
 pub mod local;
+pub mod metrics;
+pub mod proxy;
 pub mod queues;
 pub mod replay;
 pub mod server;
+
+mod context;
+mod stages;

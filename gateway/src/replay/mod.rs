@@ -13,8 +13,8 @@
 //!    on how the client framed the body.
 
 mod budget;
-mod rope;
 mod session;
+mod upload;
 
 use std::mem;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use pingora_core::protocols::http::ServerSession;
 
 pub use budget::{Budget, Held};
-pub use rope::Rope;
 use session::ReplaySession;
+pub use upload::Upload;
 
 /// Where the real session is put when the one that stands in for it is dropped.
 type Home = Arc<Mutex<Option<ServerSession>>>;
@@ -36,7 +36,7 @@ pub struct Replay {
 
 impl Replay {
     /// Puts a session in place of `session` that reads as if `body` still had to come.
-    pub fn begin(session: &mut ServerSession, body: &Rope) -> Self {
+    pub fn begin(session: &mut ServerSession, body: &Upload) -> Self {
         let home = Home::default();
         let real = mem::replace(session, nobody());
         let stand_in = ReplaySession::new(real, body, Arc::clone(&home));

@@ -17,7 +17,7 @@ use pingora_core::protocols::http::{HttpTask, ServerSession};
 use pingora_core::protocols::l4::socket::SocketAddr;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-use super::{Home, Rope, nobody};
+use super::{Home, Upload, nobody};
 
 pub(super) struct ReplaySession {
     real: ServerSession,
@@ -34,7 +34,7 @@ enum Body {
 }
 
 impl ReplaySession {
-    pub(super) fn new(real: ServerSession, body: &Rope, home: Home) -> Self {
+    pub(super) fn new(real: ServerSession, body: &Upload, home: Home) -> Self {
         let body = match body.pieces() {
             [] => Body::Whole(Bytes::new()),
             [only] => Body::Whole(only.clone()),

@@ -21,6 +21,7 @@ use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
 
+pub(crate) use connection::KEEPALIVE_SECONDS;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request, in all.

@@ -1,6 +1,7 @@
-//! A body as the pieces it consists of, so that replacing a few bytes copies a few bytes.
+//! A body cut into the pieces that are handed to Pingora, one at a time.
 
 use bytes::{Bytes, BytesMut};
+use flexinfer_core::rewriting::Rope;
 
 /// Below this, one copy costs less than one more write to a socket.
 const JOINED_BELOW: usize = 64 * 1024;
@@ -11,12 +12,12 @@ const PIECE: usize = 256 * 1024;
 
 /// A body's bytes in order. Cloning copies no body bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Rope {
+pub struct Upload {
     pieces: Vec<Bytes>,
     length: usize,
 }
 
-impl Rope {
+impl Upload {
     /// The bytes of `segments`, one after another.
     pub fn new(segments: impl IntoIterator<Item = Bytes>) -> Self {
         let segments: Vec<Bytes> = segments.into_iter().filter(|part| !part.is_empty()).collect();
@@ -45,7 +46,13 @@ impl Rope {
     }
 }
 
-impl From<Bytes> for Rope {
+impl From<Rope> for Upload {
+    fn from(rope: Rope) -> Self {
+        Self::new(rope.into_segments())
+    }
+}
+
+impl From<Bytes> for Upload {
     fn from(body: Bytes) -> Self {
         Self::new([body])
     }
@@ -72,32 +79,33 @@ fn cut(mut segment: Bytes) -> Vec<Bytes> {
 mod tests {
     use super::*;
 
-    fn bytes(rope: &Rope) -> Vec<u8> {
-        rope.pieces().concat()
+    fn bytes(upload: &Upload) -> Vec<u8> {
+        upload.pieces().concat()
     }
 
     #[test]
     fn small_bodies_are_one_piece() {
-        let rope = Rope::new([Bytes::from("{\"model\":"), Bytes::from("\"x\""), Bytes::from("}")]);
-        assert_eq!(rope.pieces().len(), 1);
-        assert_eq!(bytes(&rope), b"{\"model\":\"x\"}");
+        let upload =
+            Upload::new([Bytes::from("{\"model\":"), Bytes::from("\"x\""), Bytes::from("}")]);
+        assert_eq!(upload.pieces().len(), 1);
+        assert_eq!(bytes(&upload), b"{\"model\":\"x\"}");
     }
 
     #[test]
     fn long_bodies_are_cut_without_losing_a_byte() {
         let whole: Vec<u8> =
             (0..3 * PIECE + 17).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let rope = Rope::from(Bytes::from(whole.clone()));
-        assert_eq!(rope.len(), whole.len());
-        assert_eq!(rope.pieces().len(), 4);
-        assert!(rope.pieces().iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE));
-        assert_eq!(bytes(&rope), whole);
+        let upload = Upload::from(Bytes::from(whole.clone()));
+        assert_eq!(upload.len(), whole.len());
+        assert_eq!(upload.pieces().len(), 4);
+        assert!(upload.pieces().iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE));
+        assert_eq!(bytes(&upload), whole);
     }
 
     #[test]
     fn nothing_has_no_pieces() {
-        let rope = Rope::new([Bytes::new(), Bytes::new()]);
-        assert!(rope.is_empty());
-        assert!(rope.pieces().is_empty());
+        let upload = Upload::new([Bytes::new(), Bytes::new()]);
+        assert!(upload.is_empty());
+        assert!(upload.pieces().is_empty());
     }
 }

@@ -1,0 +1,117 @@
+//! What a request carries from stage to stage. Everything that is held for it is a guard in here, so that
+//! dropping the context gives all of it back, however the request ended.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use flexinfer_core::fleet::Served;
+use flexinfer_core::openai::Facts;
+use flexinfer_core::rejection::Rejection;
+use http::HeaderValue;
+
+use crate::lifecycle::InFlight;
+use crate::queues::Booking;
+use crate::replay::{Held, Replay, Upload};
+
+/// One request.
+pub struct Context {
+    /// When its head was complete.
+    pub(crate) started: Instant,
+    /// Counted until the very end, so that a drain waits for it.
+    pub(crate) in_flight: Option<InFlight>,
+    /// `X-Request-ID`: the client's, or one made here.
+    pub(crate) request_id: Option<HeaderValue>,
+    /// Which model it is for, once that is known.
+    pub(crate) target: Option<Target>,
+    /// Its body, until an engine has begun to answer.
+    pub(crate) body: Option<Body>,
+    /// The way to an engine.
+    pub(crate) attempt: Attempt,
+    /// What came back.
+    pub(crate) answer: Answer,
+}
+
+/// The model a request is for, and where on its engine.
+pub(crate) struct Target {
+    /// As it was when the request came.
+    pub(crate) served: Arc<Served>,
+    /// Path and query for the engine: the client's, without `/model/<name>`.
+    pub(crate) path: String,
+    /// Whether the body asks for a stream of events.
+    pub(crate) stream: bool,
+    /// The metric series that count it.
+    pub(crate) series: crate::metrics::ModelSeries,
+}
+
+/// A body that was read whole.
+pub(crate) struct Body {
+    /// As the client sent it.
+    pub(crate) received: Bytes,
+    /// Where the engine must see something else.
+    pub(crate) kind: BodyKind,
+    /// As the engine shall get it, once a model was booked.
+    pub(crate) upload: Option<Upload>,
+    /// Its part of the budget for all bodies.
+    pub(crate) _held: Held,
+}
+
+/// What is known about a body.
+pub(crate) enum BodyKind {
+    /// A JSON object.
+    Json(Facts),
+    /// Something that is passed on as it is.
+    Opaque,
+}
+
+/// The way to an engine, over all tries.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    /// The slot held now.
+    pub(crate) booking: Option<Booking>,
+    /// How long it took to get it.
+    pub(crate) waited: Option<Duration>,
+    /// Connections tried.
+    pub(crate) connections: u32,
+    /// Why the next connection must be different from the last one.
+    pub(crate) retry: Option<Retry>,
+    /// The body on its way, while it is.
+    pub(crate) replay: Option<Replay>,
+    /// Why there is no answer from an engine.
+    pub(crate) rejection: Option<Rejection>,
+}
+
+/// Why and how to try once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// The engine took no connection: another one, or this one later.
+    Elsewhere,
+    /// A kept connection turned out to be closed: the same engine, over a new one.
+    NewConnection,
+}
+
+/// What came back, for the log and the metrics.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// The engine's status.
+    pub(crate) status: Option<u16>,
+    /// From the request's head to the engine's.
+    pub(crate) first_byte: Option<Duration>,
+    /// Whether it is a stream of events.
+    pub(crate) events: bool,
+}
+
+impl Context {
+    /// A request whose head was read now.
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            in_flight: None,
+            request_id: None,
+            target: None,
+            body: None,
+            attempt: Attempt::default(),
+            answer: Answer::default(),
+        }
+    }
+}

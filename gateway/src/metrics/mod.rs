@@ -1,0 +1,73 @@
+//! What the gateway counts, under the names that the original's dashboards know
+//! (`flexinfer_proxy_…`). A label's value is a model that exists, never a name that a client made up.
+
+mod model;
+mod tables;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use prometheus::{Encoder, Registry, TextEncoder};
+
+pub use model::{ModelSeries, Outcome};
+use tables::Tables;
+
+/// All series of one gateway.
+pub struct Metrics {
+    registry: Registry,
+    tables: Tables,
+    models: RwLock<HashMap<String, ModelSeries>>,
+}
+
+impl Metrics {
+    /// Series in a registry of their own, so that several gateways fit in one process.
+    pub fn new() -> Result<Arc<Self>, prometheus::Error> {
+        let registry = Registry::new();
+        let tables = Tables::register(&registry)?;
+        Ok(Arc::new(Self { registry, tables, models: RwLock::default() }))
+    }
+
+    /// Begins the series of each of `models` at zero, and ends those of models that are no more.
+    pub fn know<'a>(&self, models: impl IntoIterator<Item = &'a str>) {
+        let mut known = self.models.write();
+        let mut gone = std::mem::take(&mut *known);
+        for name in models {
+            let series = gone.remove(name).unwrap_or_else(|| self.tables.model(name));
+            known.insert(name.to_owned(), series);
+        }
+        for name in gone.keys() {
+            self.tables.forget(name);
+        }
+    }
+
+    /// The series of the model that is listed as `name`. A model that is not known yet (it was added a
+    /// moment ago) becomes known.
+    pub fn model(&self, name: &str) -> ModelSeries {
+        if let Some(series) = self.models.read().get(name) {
+            return series.clone();
+        }
+        let mut known = self.models.write();
+        known.entry(name.to_owned()).or_insert_with(|| self.tables.model(name)).clone()
+    }
+
+    /// Counts a shutdown that begins.
+    pub fn shutdown_started(&self) {
+        self.tables.shutdowns.with_label_values(&["started"]).inc();
+    }
+
+    /// Counts a shutdown that is over.
+    pub fn shutdown_ended(&self, completed: bool, took: Duration) {
+        let result = if completed { "completed" } else { "timeout" };
+        self.tables.shutdowns.with_label_values(&[result]).inc();
+        self.tables.shutdown_duration.observe(took.as_secs_f64());
+    }
+
+    /// Everything in Prometheus' text format.
+    pub fn page(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut page = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut page)?;
+        Ok(page)
+    }
+}

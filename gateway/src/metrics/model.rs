@@ -1,0 +1,140 @@
+//! The series of one model, looked up once and then only added to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+
+/// How a request ended, as the label `status` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// An answer below 400 went out whole.
+    Success,
+    /// An answer of 400 or more went out, the engine's or ours, or one broke off.
+    Error,
+    /// The client left before its answer was complete.
+    Cancelled,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of the declaration.
+    pub const ALL: [Self; 3] = [Self::Success, Self::Error, Self::Cancelled];
+
+    /// The value of the label `status`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Counts what happens to one model's requests and engines. Cheap to clone.
+#[derive(Clone)]
+pub struct ModelSeries(Arc<Series>);
+
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) requests: [IntCounter; Outcome::ALL.len()],
+    pub(super) request_duration: Histogram,
+    pub(super) scale_ups: IntCounter,
+    pub(super) queued_requests: IntCounter,
+    pub(super) queue_rejected: IntCounter,
+    pub(super) queue_wait: Histogram,
+    pub(super) queue_depth: IntGauge,
+    pub(super) active_connections: IntGauge,
+    pub(super) endpoint_count: IntGauge,
+    pub(super) activation_retries: IntCounter,
+    pub(super) activation_retry_wait: Histogram,
+    pub(super) prompt_tokens: Histogram,
+    pub(super) completion_tokens: Histogram,
+    pub(super) completions: [IntCounter; 2],
+    pub(super) upstream_retries: IntCounterVec,
+    pub(super) activation_duration: HistogramVec,
+    pub(super) activation_failures: IntCounterVec,
+}
+
+impl From<Series> for ModelSeries {
+    fn from(series: Series) -> Self {
+        Self(Arc::new(series))
+    }
+}
+
+impl ModelSeries {
+    /// A request ended; `waited` is how long it took to get a slot, if it got one.
+    pub fn finished(&self, outcome: Outcome, took: Duration, waited: Option<Duration>) {
+        let [success, error, cancelled] = &self.0.requests;
+        match outcome {
+            Outcome::Success => success.inc(),
+            Outcome::Error => error.inc(),
+            Outcome::Cancelled => cancelled.inc(),
+        }
+        self.0.request_duration.observe(took.as_secs_f64());
+        if let Some(waited) = waited {
+            self.0.queue_wait.observe(waited.as_secs_f64());
+        }
+    }
+
+    /// A connection is tried again, because of `reason`.
+    pub fn retried(&self, reason: &'static str) {
+        self.0.upstream_retries.with_label_values(&[self.0.name.as_str(), reason]).inc();
+    }
+
+    /// A request had to wait.
+    pub fn queued(&self) {
+        self.0.queued_requests.inc();
+    }
+
+    /// A request was refused because the queue was full.
+    pub fn refused(&self) {
+        self.0.queue_rejected.inc();
+    }
+
+    /// How many wait, hold a slot, and can be sent to now.
+    pub fn set_load(&self, waiting: usize, active: usize, endpoints: usize) {
+        self.0.queue_depth.set(gauged(waiting));
+        self.0.active_connections.set(gauged(active));
+        self.0.endpoint_count.set(gauged(endpoints));
+    }
+
+    /// An engine was asked for.
+    pub fn scaled_up(&self) {
+        self.0.scale_ups.inc();
+    }
+
+    /// An activation is tried again after `wait`.
+    pub fn activation_retried(&self, wait: Duration) {
+        self.0.activation_retries.inc();
+        self.0.activation_retry_wait.observe(wait.as_secs_f64());
+    }
+
+    /// An activation ended: `result` is `success` or the reason of its failure.
+    pub fn activated(&self, backend: &str, result: &'static str, took: Duration) {
+        let name = self.0.name.as_str();
+        self.0
+            .activation_duration
+            .with_label_values(&[name, backend, result])
+            .observe(took.as_secs_f64());
+        if result != "success" {
+            self.0.activation_failures.with_label_values(&[name, result]).inc();
+        }
+    }
+
+    /// An answer told how many tokens it took.
+    pub fn used(&self, prompt: Option<u64>, completion: Option<u64>, stream: bool) {
+        let observe = |histogram: &Histogram, tokens: Option<u64>| {
+            if let Some(tokens) = tokens.and_then(|tokens| u32::try_from(tokens).ok()) {
+                histogram.observe(f64::from(tokens));
+            }
+        };
+        observe(&self.0.prompt_tokens, prompt);
+        observe(&self.0.completion_tokens, completion);
+        let [whole, streamed] = &self.0.completions;
+        if stream { streamed.inc() } else { whole.inc() }
+    }
+}
+
+fn gauged(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

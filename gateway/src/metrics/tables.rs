@@ -1,0 +1,225 @@
+//! The definition of every metric: name, help, labels, buckets.
+
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+    exponential_buckets,
+};
+
+use super::model::{ModelSeries, Outcome, Series};
+
+const PREFIX: &str = "flexinfer_proxy_";
+
+const QUEUE_WAIT_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0];
+const ACTIVATION_BUCKETS: &[f64] =
+    &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0];
+const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+const RETRY_REASONS: &[&str] = &["connect", "reset"];
+
+/// The metrics by name, each a table of series.
+pub(super) struct Tables {
+    pub(super) requests: IntCounterVec,
+    pub(super) request_duration: HistogramVec,
+    pub(super) scale_ups: IntCounterVec,
+    pub(super) upstream_retries: IntCounterVec,
+    pub(super) queued_requests: IntCounterVec,
+    pub(super) queue_rejected: IntCounterVec,
+    pub(super) queue_wait: HistogramVec,
+    pub(super) queue_depth: IntGaugeVec,
+    pub(super) active_connections: IntGaugeVec,
+    pub(super) endpoint_count: IntGaugeVec,
+    pub(super) activation_retries: IntCounterVec,
+    pub(super) activation_retry_wait: HistogramVec,
+    pub(super) activation_duration: HistogramVec,
+    pub(super) activation_failures: IntCounterVec,
+    pub(super) prompt_tokens: HistogramVec,
+    pub(super) completion_tokens: HistogramVec,
+    pub(super) completions: IntCounterVec,
+    pub(super) shutdowns: IntCounterVec,
+    pub(super) shutdown_duration: Histogram,
+}
+
+struct Registrar<'a>(&'a Registry);
+
+impl Registrar<'_> {
+    fn counter(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
+        let table = IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?;
+        self.0.register(Box::new(table.clone()))?;
+        Ok(table)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
+        let table = IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), &["model"])?;
+        self.0.register(Box::new(table.clone()))?;
+        Ok(table)
+    }
+
+    fn histogram(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        buckets: &[f64],
+    ) -> prometheus::Result<HistogramVec> {
+        let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
+        let table = HistogramVec::new(options, labels)?;
+        self.0.register(Box::new(table.clone()))?;
+        Ok(table)
+    }
+}
+
+impl Tables {
+    #[expect(clippy::too_many_lines, reason = "one row per metric")]
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let new = Registrar(registry);
+        let model = &["model"];
+        let tokens = exponential_buckets(16.0, 2.0, 12)?;
+        Ok(Self {
+            requests: new.counter("requests_total", "Requests answered.", &["model", "status"])?,
+            request_duration: new.histogram(
+                "request_duration_seconds",
+                "Time from a request's head to its last byte.",
+                model,
+                prometheus::DEFAULT_BUCKETS,
+            )?,
+            scale_ups: new.counter("scale_ups_total", "Engines asked for.", model)?,
+            upstream_retries: new.counter(
+                "upstream_retries_total",
+                "Connections to engines tried again.",
+                &["model", "reason"],
+            )?,
+            queued_requests: new.counter(
+                "queued_requests_total",
+                "Requests that had to wait.",
+                model,
+            )?,
+            queue_rejected: new.counter(
+                "queue_rejected_total",
+                "Requests refused because the queue was full.",
+                model,
+            )?,
+            queue_wait: new.histogram(
+                "queue_wait_duration_seconds",
+                "Time from asking for a slot to getting it.",
+                model,
+                QUEUE_WAIT_BUCKETS,
+            )?,
+            queue_depth: new.gauge("queue_depth", "Requests that wait.")?,
+            active_connections: new.gauge("active_connections", "Requests that hold a slot.")?,
+            endpoint_count: new.gauge("endpoint_count", "Engines that are ready.")?,
+            activation_retries: new.counter(
+                "activation_retries_total",
+                "Activations tried again after a failure.",
+                model,
+            )?,
+            activation_retry_wait: new.histogram(
+                "activation_retry_wait_duration_seconds",
+                "Time between a failed activation and the next try.",
+                model,
+                QUEUE_WAIT_BUCKETS,
+            )?,
+            activation_duration: new.histogram(
+                "activation_duration_seconds",
+                "Time from asking for an engine until it was ready or had failed.",
+                &["model", "backend", "result"],
+                ACTIVATION_BUCKETS,
+            )?,
+            activation_failures: new.counter(
+                "activation_failures_total",
+                "Activations that failed.",
+                &["model", "reason"],
+            )?,
+            prompt_tokens: new.histogram(
+                "request_prompt_tokens",
+                "Prompt tokens per request.",
+                model,
+                &tokens,
+            )?,
+            completion_tokens: new.histogram(
+                "request_completion_tokens",
+                "Completion tokens per request.",
+                model,
+                &tokens,
+            )?,
+            completions: new.counter(
+                "completions_total",
+                "Answers with usage.",
+                &["model", "stream"],
+            )?,
+            shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,
+            shutdown_duration: {
+                let options = HistogramOpts::new(
+                    format!("{PREFIX}shutdown_duration_seconds"),
+                    "Time a shutdown took.",
+                );
+                let histogram = Histogram::with_opts(options.buckets(SHUTDOWN_BUCKETS.to_vec()))?;
+                registry.register(Box::new(histogram.clone()))?;
+                histogram
+            },
+        })
+    }
+
+    /// The series of one model, begun at zero.
+    pub(super) fn model(&self, name: &str) -> ModelSeries {
+        for reason in RETRY_REASONS {
+            self.upstream_retries.with_label_values(&[name, reason]);
+        }
+        ModelSeries::from(Series {
+            requests: Outcome::ALL
+                .map(|outcome| self.requests.with_label_values(&[name, outcome.label()])),
+            request_duration: self.request_duration.with_label_values(&[name]),
+            scale_ups: self.scale_ups.with_label_values(&[name]),
+            queued_requests: self.queued_requests.with_label_values(&[name]),
+            queue_rejected: self.queue_rejected.with_label_values(&[name]),
+            queue_wait: self.queue_wait.with_label_values(&[name]),
+            queue_depth: self.queue_depth.with_label_values(&[name]),
+            active_connections: self.active_connections.with_label_values(&[name]),
+            endpoint_count: self.endpoint_count.with_label_values(&[name]),
+            activation_retries: self.activation_retries.with_label_values(&[name]),
+            activation_retry_wait: self.activation_retry_wait.with_label_values(&[name]),
+            prompt_tokens: self.prompt_tokens.with_label_values(&[name]),
+            completion_tokens: self.completion_tokens.with_label_values(&[name]),
+            completions: ["false", "true"]
+                .map(|stream| self.completions.with_label_values(&[name, stream])),
+            name: name.to_owned(),
+            upstream_retries: self.upstream_retries.clone(),
+            activation_duration: self.activation_duration.clone(),
+            activation_failures: self.activation_failures.clone(),
+        })
+    }
+
+    /// Ends the series of one model. Those with labels of their own beside the model's stay as they are
+    /// until the process ends: they are few, and nothing adds to them.
+    pub(super) fn forget(&self, name: &str) {
+        for outcome in Outcome::ALL {
+            let _ = self.requests.remove_label_values(&[name, outcome.label()]);
+        }
+        for reason in RETRY_REASONS {
+            let _ = self.upstream_retries.remove_label_values(&[name, reason]);
+        }
+        for stream in ["false", "true"] {
+            let _ = self.completions.remove_label_values(&[name, stream]);
+        }
+        for table in
+            [&self.scale_ups, &self.queued_requests, &self.queue_rejected, &self.activation_retries]
+        {
+            let _ = table.remove_label_values(&[name]);
+        }
+        for table in [&self.queue_depth, &self.active_connections, &self.endpoint_count] {
+            let _ = table.remove_label_values(&[name]);
+        }
+        for table in [
+            &self.request_duration,
+            &self.queue_wait,
+            &self.activation_retry_wait,
+            &self.prompt_tokens,
+            &self.completion_tokens,
+        ] {
+            let _ = table.remove_label_values(&[name]);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The table of contents of the request path: which of Pingora's hooks runs which stage. Nothing is
+//! decided here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use bytes::Bytes;
+use flexinfer_core::fleet::{Fleet, Served};
+use flexinfer_core::openai::Liveness;
+use flexinfer_core::rejection::Rejection;
+use pingora_core::modules::http::HttpModules;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{BError, Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+use tracing::debug;
+
+use crate::context::{Context, Target};
+use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
+use crate::queues::Dispatch;
+use crate::replay::Budget;
+use crate::stages::{
+    Stop, account, client_left, connect, dispatch, judge, read, receive, relay, resolve, respond,
+    send, understand,
+};
+
+/// Tells how a model is doing at this moment.
+pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
+
+/// The bounds of the request path.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The longest body, in bytes.
+    pub max_body: u64,
+    /// How long a body may pause on its way here.
+    pub body_pause: Duration,
+    /// How long a body may take in all.
+    pub body_deadline: Duration,
+    /// How long a connection to an engine may take to be made.
+    pub connect: Duration,
+    /// How long an engine may be silent, before its answer and within it.
+    pub silence: Duration,
+    /// How long an idle connection to an engine is kept; engines close theirs after 5 s.
+    pub pooled: Duration,
+    /// Connections tried for one request.
+    pub connections: u32,
+}
+
+/// What the stages work with.
+pub struct Parts {
+    /// The models, replaced as a whole whenever one changes.
+    pub fleet: Arc<ArcSwap<Fleet>>,
+    /// Wakes models and hands out their slots.
+    pub dispatch: Arc<dyn Dispatch>,
+    /// How models are doing, for `/v1/models`.
+    pub liveness: LivenessOf,
+    /// The bounds.
+    pub limits: Limits,
+    /// The bytes of bodies held at once.
+    pub budget: Arc<Budget>,
+    /// Whether requests are taken.
+    pub lifecycle: Arc<Lifecycle>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The proxy that Pingora runs.
+pub struct Proxy {
+    parts: Parts,
+}
+
+impl Proxy {
+    /// A proxy made of `parts`.
+    pub fn new(parts: Parts) -> Self {
+        Self { parts }
+    }
+
+    /// Everything that happens before an engine is connected to.
+    async fn admit(&self, session: &mut Session, context: &mut Context) -> Result<(), Stop> {
+        let parts = &self.parts;
+        let fleet = parts.fleet.load_full();
+        let call = receive::receive(parts, &fleet, session, context)?;
+        // What the head settles is settled before the body is read, or invited by a 100.
+        let by_head = call.model.as_deref();
+        let mut served =
+            by_head.map(|name| resolve::resolve(&fleet, name, call.operation)).transpose()?;
+        let mut stream = false;
+        if let Some((received, held)) = read::read(parts, session).await? {
+            let headers = &session.req_header().headers;
+            let body = understand::understand(call.operation, headers, received, held)?;
+            if served.is_none()
+                && let Some(name) = body.kind.model()
+            {
+                served = Some(resolve::resolve(&fleet, name, call.operation)?);
+            }
+            stream = body.kind.stream();
+            context.body = Some(body);
+        }
+        let served = served.ok_or(Rejection::ModelMissing)?;
+        let series = parts.metrics.model(served.name());
+        context.target =
+            Some(Target { served: Arc::clone(&served), path: call.path, stream, series });
+        dispatch::dispatch(session, context, parts.dispatch.book(served)).await
+    }
+
+    /// Ends a request that goes no further; an error means that there is nobody to answer.
+    async fn stop(&self, session: &mut Session, context: &mut Context, stop: Stop) -> Result<()> {
+        match stop {
+            Stop::Answered(own) => respond::own(session, context, own).await,
+            Stop::Rejected(rejection) => respond::reject(session, context, &rejection).await,
+            Stop::ClientLeft => Err(client_left()),
+        }
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for Proxy {
+    type CTX = Context;
+
+    fn new_ctx(&self) -> Context {
+        Context::new()
+    }
+
+    /// No modules: nothing is compressed here, least of all a stream of events.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+        match self.admit(session, context).await {
+            Ok(()) => Ok(false),
+            Err(stop) => self.stop(session, context, stop).await.map(|()| true),
+        }
+    }
+
+    async fn upstream_peer(
+        &self,
+        session: &mut Session,
+        context: &mut Context,
+    ) -> Result<Box<HttpPeer>> {
+        connect::connect(&self.parts, session, context).await.map_err(|stop| match stop {
+            Stop::Rejected(rejection) => {
+                context.attempt.rejection = Some(rejection);
+                Error::new(ErrorType::InternalError)
+            }
+            Stop::ClientLeft | Stop::Answered(_) => client_left(),
+        })
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        session: &mut Session,
+        head: &mut RequestHeader,
+        context: &mut Context,
+    ) -> Result<()> {
+        send::send(session, head, context)
+    }
+
+    async fn request_body_filter(
+        &self,
+        session: &mut Session,
+        _piece: &mut Option<Bytes>,
+        end: bool,
+        context: &mut Context,
+    ) -> Result<()> {
+        if end {
+            send::sent(session, context);
+        }
+        Ok(())
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        context: &mut Context,
+        error: BError,
+    ) -> BError {
+        judge::not_connected(&self.parts, context, error)
+    }
+
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        session: &mut Session,
+        error: BError,
+        context: &mut Context,
+        kept: bool,
+    ) -> BError {
+        judge::broken(&self.parts, session, context, error, kept)
+    }
+
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        context: &mut Context,
+    ) -> FailToProxy {
+        let verdict = judge::verdict(context, error).filter(|_| !answered(session));
+        let mut error_code = 0;
+        if let Some(rejection) = verdict {
+            error_code = rejection.status();
+            session.set_keepalive(None);
+            if let Err(error) = respond::reject(session, context, &rejection).await {
+                debug!(%error, "an answer could not be written");
+            }
+        }
+        FailToProxy { error_code, can_reuse_downstream: false }
+    }
+
+    async fn upstream_response_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut ResponseHeader,
+        context: &mut Context,
+    ) -> Result<()> {
+        relay::begin(head, context)
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        account::account(session, context, error.is_some());
+    }
+
+    /// Failures are told by the access log and the metrics, once.
+    fn suppress_error_log(&self, _session: &Session, _context: &Context, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _session: &Session,
+        _context: &Context,
+        _error: &Error,
+        _occasion: ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+}
+
+/// Whether the client has had an answer, or the beginning of one.
+fn answered(session: &Session) -> bool {
+    session.response_written().is_some_and(|head| !head.status.is_informational())
+}

@@ -1,0 +1,44 @@
+//! The last stage: what a request leaves behind in the metrics and the log. What it held goes back when
+//! its context is dropped, right after.
+
+use pingora_proxy::Session;
+use tracing::debug;
+
+use super::send;
+use crate::context::Context;
+use crate::metrics::Outcome;
+
+/// Counts and logs one request.
+pub(crate) fn account(session: &mut Session, context: &mut Context, failed: bool) {
+    send::sent(session, context);
+    let took = context.started.elapsed();
+    let status = session.response_written().map(|head| head.status.as_u16());
+    let outcome = outcome(status, failed);
+    if let Some(target) = &context.target {
+        target.series.finished(outcome, took, context.attempt.waited);
+    }
+    debug!(
+        target: "flexinfer::access",
+        id = context.request_id.as_ref().and_then(|id| id.to_str().ok()),
+        method = %session.req_header().method,
+        path = session.req_header().uri.path(),
+        model = context.target.as_ref().map(|target| target.served.name()),
+        status,
+        outcome = outcome.label(),
+        milliseconds = took.as_secs_f64() * 1000.0,
+        waited = ?context.attempt.waited,
+        first_byte = ?context.answer.first_byte,
+        connections = context.attempt.connections,
+        sent = session.body_bytes_sent(),
+        "request"
+    );
+}
+
+fn outcome(status: Option<u16>, failed: bool) -> Outcome {
+    match status {
+        None => Outcome::Cancelled,
+        Some(status) if status >= 400 => Outcome::Error,
+        Some(_) if failed => Outcome::Cancelled,
+        Some(_) => Outcome::Success,
+    }
+}

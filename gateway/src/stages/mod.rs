@@ -1,0 +1,52 @@
+//! The way of a request, in order. Each stage is one file named for what it does; `proxy.rs` says which
+//! of Pingora's hooks calls it. A blank line stands between stages of different hooks.
+
+// request_filter
+pub(crate) mod dispatch;
+pub(crate) mod read;
+pub(crate) mod receive;
+pub(crate) mod resolve;
+pub(crate) mod understand;
+
+// upstream_peer
+pub(crate) mod connect;
+
+// upstream_request_filter, request_body_filter
+pub(crate) mod send;
+
+// fail_to_connect, error_while_proxy, fail_to_proxy
+pub(crate) mod judge;
+
+// upstream_response_filter, response_body_filter
+pub(crate) mod relay;
+
+// logging
+pub(crate) mod account;
+
+// Not a stage: what the gateway says by itself, from any of them.
+pub(crate) mod respond;
+
+use flexinfer_core::rejection::Rejection;
+use pingora_core::{BError, Error, ErrorType};
+
+/// Why a request goes no further.
+pub(crate) enum Stop {
+    /// The gateway answers by itself.
+    Answered(respond::Own),
+    /// The gateway says why not.
+    Rejected(Rejection),
+    /// Nobody is there to be answered.
+    ClientLeft,
+}
+
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+/// The error that tells Pingora to close a connection whose client has left.
+#[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
+pub(crate) fn client_left() -> BError {
+    Error::explain(ErrorType::ConnectionClosed, "the client left").into_down()
+}

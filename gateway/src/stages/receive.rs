@@ -1,0 +1,194 @@
+//! Looks at a request's head: whether it may come in at all, and what it asks for.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use flexinfer_core::fleet::Fleet;
+use flexinfer_core::openai::paths::{Asked, EngineCall, Operation, understand, unlisted};
+use flexinfer_core::openai::{model_object, models_list};
+use flexinfer_core::rejection::Rejection;
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pingora_proxy::Session;
+
+use super::Stop;
+use super::respond::Own;
+use crate::context::Context;
+use crate::lifecycle::Phase;
+use crate::proxy::Parts;
+use crate::server::KEEPALIVE_SECONDS;
+
+/// Names a request in answers, logs and engines.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A longer id is replaced by one of ours.
+const LONGEST_REQUEST_ID: usize = 128;
+
+/// Ids made so far, to tell those of the same nanosecond apart.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Names the model where neither path nor body can.
+const MODEL_ID: HeaderName = HeaderName::from_static("x-model-id");
+
+/// What the head asks an engine for.
+pub(crate) struct Call {
+    /// The model that header or path name; the header wins.
+    pub(crate) model: Option<String>,
+    /// What is asked for, if it is in the table of paths.
+    pub(crate) operation: Option<&'static Operation>,
+    /// Path and query for the engine.
+    pub(crate) path: String,
+}
+
+/// Counts the request in, refuses what cannot be served whatever it asks for, and answers what is asked
+/// of the gateway itself.
+pub(crate) fn receive(
+    parts: &Parts,
+    fleet: &Fleet,
+    session: &mut Session,
+    context: &mut Context,
+) -> Result<Call, Stop> {
+    admit(parts, session, context)?;
+    let head = session.req_header();
+    let path = head.uri.path();
+    let call = match understand(head.method.as_str(), path, |name| fleet.knows(name))? {
+        Asked::Health => return Err(Stop::Answered(Own::text(200, "ok"))),
+        Asked::Readiness => return Err(Stop::Answered(readiness(parts.lifecycle.phase()))),
+        Asked::ModelsList => {
+            let list = models_list(fleet, |model| (parts.liveness)(model));
+            return Err(Stop::Answered(Own::json(list)));
+        }
+        Asked::ModelObject { name } => {
+            let model = fleet.resolve(&name)?;
+            return Err(Stop::Answered(Own::json(model_object(model, (parts.liveness)(model)))));
+        }
+        Asked::Engine(call) => call,
+    };
+    let EngineCall { model, path: engine_path, operation } = call;
+    let model = head.headers.get(MODEL_ID).map(named).transpose()?.or(model);
+    if model.is_none() && operation.is_none() {
+        return Err(unlisted(head.method.as_str(), path).into());
+    }
+    let path = match head.uri.query() {
+        Some(query) => format!("{engine_path}?{query}"),
+        None => engine_path.to_owned(),
+    };
+    Ok(Call { model, operation, path })
+}
+
+/// The answer of `/readyz`, here and on the admin port.
+pub(crate) fn readiness(phase: Phase) -> Own {
+    match phase {
+        Phase::Serving => Own::text(200, "ok"),
+        Phase::Draining | Phase::Closed => Own::text(503, "draining"),
+    }
+}
+
+fn named(header: &HeaderValue) -> Result<String, Rejection> {
+    match std::str::from_utf8(header.as_bytes()).map(str::trim) {
+        Ok(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(Rejection::InvalidField { field: "X-Model-ID", expected: "a model's name" }),
+    }
+}
+
+fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<(), Rejection> {
+    context.in_flight = Some(parts.lifecycle.enter());
+    let head = session.req_header();
+    context.request_id = Some(request_id(&head.headers));
+    if parts.lifecycle.phase() == Phase::Closed {
+        return Err(Rejection::ShuttingDown);
+    }
+    certain_length(&head.headers, || session.downstream_session.to_h1_raw())?;
+    if let Some(expectation) = head.headers.get(EXPECT)
+        && !expectation.as_bytes().eq_ignore_ascii_case(b"100-continue")
+    {
+        let expectation = String::from_utf8_lossy(expectation.as_bytes()).into_owned();
+        return Err(Rejection::UnknownExpectation { expectation });
+    }
+    if announced_length(&head.headers).is_some_and(|length| length > parts.limits.max_body) {
+        return Err(Rejection::BodyTooLarge { limit: parts.limits.max_body });
+    }
+    // HTTP/1.1 means "kept for ever" to Pingora.
+    if session.get_keepalive() == Some(0) {
+        session.set_keepalive(Some(KEEPALIVE_SECONDS));
+    }
+    Ok(())
+}
+
+/// Refuses what two readers could cut at two places (request smuggling): Pingora accepts both.
+fn certain_length(
+    headers: &HeaderMap,
+    as_received: impl FnOnce() -> Bytes,
+) -> Result<(), Rejection> {
+    let uncertain = |problem: &str| Err(Rejection::InvalidFraming { problem: problem.to_owned() });
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return uncertain("the only Transfer-Encoding that is understood is chunked");
+    }
+    // Pingora takes the length out of such a head before anybody sees it.
+    if has_length(&as_received()) {
+        return uncertain("it has both Content-Length and Transfer-Encoding");
+    }
+    Ok(())
+}
+
+fn has_length(head: &[u8]) -> bool {
+    const NAME: &[u8] = b"content-length";
+    head.split(|byte| *byte == b'\n').any(|line| {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        name.trim_ascii().eq_ignore_ascii_case(NAME)
+    })
+}
+
+/// The length that the head announces, if it does.
+pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The client's own id where it can be repeated safely, else `<unix nanoseconds>-<4 hex digits>`.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    if let Some(id) = headers.get(REQUEST_ID)
+        && (1..=LONGEST_REQUEST_ID).contains(&id.len())
+        && id.as_bytes().iter().all(u8::is_ascii_graphic)
+    {
+        return id.clone();
+    }
+    let number = MADE.fetch_add(1, Ordering::Relaxed) & 0xffff;
+    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    HeaderValue::try_from(format!("{nanoseconds}-{number:04x}"))
+        .unwrap_or_else(|_| HeaderValue::from_static("0-0000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn a_length_that_two_readers_could_disagree_on_is_refused() {
+        let with = |coding: &'static str, head: &'static str| {
+            let headers = headers(&[(TRANSFER_ENCODING, coding)]);
+            certain_length(&headers, || Bytes::from_static(head.as_bytes()))
+        };
+        assert!(with("identity, chunked", "").is_err());
+        assert!(with("gzip", "").is_err());
+        assert!(with("chunked", "POST / HTTP/1.1\r\nCONTENT-length: 3\r\n").is_err());
+        assert!(with("Chunked", "POST /content-length: HTTP/1.1\r\nX: content-length\r\n").is_ok());
+        assert!(certain_length(&HeaderMap::new(), Bytes::new).is_ok());
+    }
+
+    #[test]
+    fn a_request_keeps_its_id_unless_it_cannot_be_repeated() {
+        assert_eq!(request_id(&headers(&[(REQUEST_ID, "abc-1")])), "abc-1");
+        for bad in ["", "two words", "tab\tbed"] {
+            let made = request_id(&headers(&[(REQUEST_ID, bad)]));
+            assert_ne!(made, bad);
+            assert!(made.to_str().is_ok_and(|id| id.contains('-')), "{made:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Passes the engine's answer on, byte for byte and as it comes.
+
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use pingora_core::Result;
+use pingora_http::ResponseHeader;
+
+use super::receive::REQUEST_ID;
+use crate::context::Context;
+
+/// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The engine answers: from here on nothing is tried again, so its request need not be kept.
+pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
+    if head.status.is_informational() {
+        return Ok(());
+    }
+    context.answer.status = Some(head.status.as_u16());
+    context.answer.first_byte = Some(context.started.elapsed());
+    if let Some(id) = &context.request_id {
+        head.insert_header(REQUEST_ID, id.clone())?;
+    }
+    let events = head.headers.get(CONTENT_TYPE).is_some_and(is_event_stream);
+    if events {
+        head.insert_header(ACCEL_BUFFERING, HeaderValue::from_static("no"))?;
+        head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"))?;
+    }
+    context.answer.events = events;
+    Ok(())
+}
+
+fn is_event_stream(content_type: &HeaderValue) -> bool {
+    const EVENT_STREAM: &[u8] = b"text/event-stream";
+    content_type
+        .as_bytes()
+        .get(..EVENT_STREAM.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM))
+}

@@ -1,0 +1,98 @@
+//! Writes what the gateway says by itself: rejections and the answers at its own paths.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use flexinfer_core::openai::{CONTENT_TYPE as JSON, error_body};
+use flexinfer_core::rejection::Rejection;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method};
+use pingora_core::Result;
+use pingora_core::protocols::http::ServerSession;
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+
+use super::receive::REQUEST_ID;
+use crate::context::Context;
+
+/// How long a client may go on sending what nobody reads any more, so that it sees the answer before the
+/// connection is reset.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// An answer from the gateway's own paths.
+pub(crate) struct Own {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Bytes,
+}
+
+impl Own {
+    pub(crate) fn json(body: Vec<u8>) -> Self {
+        Self { status: 200, content_type: JSON, body: body.into() }
+    }
+
+    pub(crate) fn text(status: u16, text: &'static str) -> Self {
+        let body = Bytes::from_static(text.as_bytes());
+        Self { status, content_type: "text/plain; charset=utf-8", body }
+    }
+}
+
+/// Writes `own` whole.
+pub(crate) async fn own(session: &mut Session, context: &Context, own: Own) -> Result<()> {
+    let head = head(context, own.status, own.content_type, own.body.len())?;
+    write(session, head, own.body).await
+}
+
+/// Writes `rejection` in the shape that clients of OpenAI's API understand.
+pub(crate) async fn reject(
+    session: &mut Session,
+    context: &Context,
+    rejection: &Rejection,
+) -> Result<()> {
+    let body = Bytes::from(error_body(rejection));
+    let mut head = head(context, rejection.status(), JSON, body.len())?;
+    head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
+    if let Some(after) = rejection.retry_after() {
+        head.insert_header(RETRY_AFTER, after.as_secs())?;
+    }
+    if let Some(allow) = rejection.allow() {
+        head.insert_header(ALLOW, HeaderValue::from_static(allow))?;
+    }
+    write(session, head, body).await
+}
+
+fn head(
+    context: &Context,
+    status: u16,
+    content_type: &'static str,
+    length: usize,
+) -> Result<ResponseHeader> {
+    let mut head = ResponseHeader::build(status, Some(6))?;
+    head.insert_header(CONTENT_TYPE, HeaderValue::from_static(content_type))?;
+    head.insert_header(CONTENT_LENGTH, length)?;
+    if let Some(id) = &context.request_id {
+        head.insert_header(REQUEST_ID, id.clone())?;
+    }
+    Ok(head)
+}
+
+async fn write(session: &mut Session, head: ResponseHeader, body: Bytes) -> Result<()> {
+    let unread = !session.is_body_done();
+    let bodyless = session.req_header().method == Method::HEAD;
+    let body = if bodyless { Bytes::new() } else { body };
+    session.downstream_session.write_response_header(Box::new(head)).await?;
+    session.downstream_session.write_response_body(body, true).await?;
+    if unread && matches!(*session.downstream_session, ServerSession::H1(_)) {
+        linger(&mut session.downstream_session).await;
+    }
+    Ok(())
+}
+
+/// Ends the sending side, then reads on for a while: closing at once would reset the connection under
+/// the answer.
+async fn linger(session: &mut ServerSession) {
+    session.shutdown().await;
+    let drained = async { while let Ok(Some(_)) = session.read_request_body().await {} };
+    // Whoever still sends after that has been patient enough with.
+    let _ = tokio::time::timeout(LINGER, drained).await;
+}
