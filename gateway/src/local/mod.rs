@@ -1,8 +1,12 @@
 //! The local platform: engines as processes on this machine, models as files in a watched folder.
 //! `core` decides which engine runs; this acts.
 
+mod claim;
 mod engines;
 mod supervise;
+mod terminal;
 
+pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Settings, Sink};
 pub use supervise::supervise;
+pub use terminal::{Banner, Lines, Row};

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_flexinfer-gateway");
 
 /// An engine that answers GET /health by the rules in its options, and a few words more.
-const ENGINE: &str = r#"
+const ENGINE: &str = r"
 import http.server, os, signal, subprocess, sys, time
 port, mode = int(sys.argv[1]), sys.argv[2]
 def say(text): print(text, flush=True)
@@ -48,7 +48,7 @@ if mode == 'no-http':
     while True:
         connection, _ = server.accept(); connection.recv(4096); connection.sendall(b'220 mail ready\r\n'); connection.close()
 http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler).serve_forever()
-"#;
+";
 
 /// Engines, what they reported, and the folder they live in.
 pub(crate) struct World {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ask::{self, Answer};
 use super::failures;
-use super::life::{self, End, Life};
+use super::life::{End, Life};
 
 /// How long it may be away before requests that wait for it are told: somebody may be starting it.
 const PATIENCE_WITH_ABSENCE: Duration = Duration::from_secs(3);
@@ -34,9 +34,8 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
         simulator_program: None,
         data_dir: String::new(),
     };
-    let launch = backend
-        .launch(life::subject(life.model()), &placement)
-        .map_err(|error| failures::not_launched(&error))?;
+    let launch =
+        backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
     let address = resolve(&launch).await?;
     appear(address, &launch).await?;
     life.report(Report::Ready { instance: life.instance, address });

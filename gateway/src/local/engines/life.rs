@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Report};
 use flexinfer_core::backends::{
-    Backend, Config, Exit, Gpu, Launch, ModelPlace, Placement, Platform, Subject, Vendor,
+    Backend, Exit, Gpu, Launch, ModelPlace, Placement, Platform, Vendor,
 };
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
@@ -78,7 +78,7 @@ impl Life {
     }
 
     async fn live(&self) -> Result<Infallible, End> {
-        let backend = Backend::of(subject(&self.model))
+        let backend = Backend::of(&*self.model)
             .map_err(|error| Failure::new(Reason::InvalidConfig, error.to_string()))?;
         if !backend.starts_engine() {
             return tokio::select! {
@@ -187,7 +187,7 @@ impl Life {
             data_dir: folder.to_string_lossy().into_owned(),
         };
         let launch = backend
-            .launch(subject(&self.model), &placement)
+            .launch(&*self.model, &placement)
             .map_err(|error| failures::not_launched(&error))?;
         let write = |path: &Path, contents: &str| {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -262,19 +262,4 @@ fn gpu(model: &Model) -> Gpu {
     };
     let count = asked.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
     Gpu { vendor, architecture: None, count }
-}
-
-/// What a backend reads of a Model.
-pub(super) fn subject(model: &Model) -> Subject<'_> {
-    let spec = &model.spec;
-    let cache = spec.kv_cache.as_ref();
-    Subject {
-        name: model.metadata.name.as_deref().unwrap_or_default(),
-        backend: &spec.backend,
-        source: spec.source.as_deref().unwrap_or_default(),
-        config: Config::of(Some(&spec.config)),
-        block_size: cache.and_then(|cache| cache.max_block_size).map(i64::from),
-        swap_space: cache.is_some_and(|cache| cache.swap_space.is_some()),
-        wants_gpu: spec.gpu.as_ref().is_some_and(|gpu| gpu.vendor != Some(AskedVendor::Cpu)),
-    }
 }
