@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 /// `$XDG_CACHE_HOME/flexinfer`, else `~/.cache/flexinfer`.
@@ -37,6 +37,22 @@ pub(crate) fn kept(
     fs::write(&mark, ingredients.join("\n"))
         .with_context(|| format!("cannot write {}", mark.display()))?;
     Ok(place)
+}
+
+/// The first file with an extension, at any depth.
+pub(crate) fn first_with_extension(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                return Ok(path);
+            }
+        }
+    }
+    bail!("there is no .{extension} file in {}", folder.display())
 }
 
 fn key(ingredients: &[&str]) -> String {

