@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("flexinfer-testkit", &["flexinfer-simulator"]),
     ("flexinfer-loadtest", &[]),
-    ("xtask", &["flexinfer-crds"]),
+    ("xtask", &[]),
 ];
 
 /// Only for tests, by anyone but the pure crates.

@@ -15,7 +15,7 @@ const FENCES: &[Fence] = &[
         inside: "gateway/src/",
         allowed: &[
             "gateway/src/proxy.rs",
-            "gateway/src/server.rs",
+            "gateway/src/server/",
             "gateway/src/context.rs",
             "gateway/src/stages/",
             "gateway/src/replay/",
