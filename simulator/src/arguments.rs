@@ -45,7 +45,7 @@ pub struct SimulateArgs {
     pub answer_tokens: usize,
 
     /// Tokens that prompt and answer may have together.
-    #[arg(long, value_name = "TOKENS", default_value_t = 32_768)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 1_048_576)]
     pub context_window: usize,
 
     /// Blocks of 16 tokens in the prefix cache; 0 switches it off.

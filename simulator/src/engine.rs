@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::apis::StoredResponses;
 use crate::faults::AnswerFaults;
@@ -15,6 +16,7 @@ use crate::prefix_cache::{BLOCK_TOKENS, PrefixCache};
 use crate::random::stable_hash;
 use crate::request_log::RequestLog;
 use crate::settings::Settings;
+use crate::shares::share;
 use crate::slots::Slots;
 
 /// How far an engine has come.
@@ -39,6 +41,8 @@ pub(crate) struct Engine {
     pub(crate) responses: StoredResponses,
     /// Adapter name to the path it was loaded from.
     pub(crate) adapters: Mutex<BTreeMap<String, String>>,
+    /// Ends with the engine.
+    pub(crate) stop: CancellationToken,
     faults: Mutex<AnswerFaults>,
     held_tokens: Arc<AtomicUsize>,
     numbers: AtomicU64,
@@ -67,6 +71,7 @@ impl Engine {
             log: Arc::new(RequestLog::new(settings.request_log)),
             responses: StoredResponses::default(),
             adapters: Mutex::default(),
+            stop: CancellationToken::new(),
             faults: Mutex::new(settings.answer_faults.clone()),
             held_tokens: Arc::default(),
             numbers: AtomicU64::new(0),
@@ -115,7 +120,7 @@ impl Engine {
         Gauges {
             running: self.slots.running(),
             waiting: self.slots.waiting(),
-            cache_usage: (held as f64 / (cache_blocks * BLOCK_TOKENS) as f64).min(1.0),
+            cache_usage: share(held as u64, (cache_blocks * BLOCK_TOKENS) as u64),
             cache_blocks,
             adapters: self.adapters.lock().keys().cloned().collect(),
         }

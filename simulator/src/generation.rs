@@ -19,10 +19,9 @@ pub(crate) struct Ask {
     pub(crate) model: String,
     /// Everything the model reads; what the prefix cache sees.
     pub(crate) prompt: String,
-    /// What the answer is about.
-    pub(crate) topic: String,
+    /// What each choice is about; there are as many choices as topics.
+    pub(crate) topics: Vec<String>,
     pub(crate) limit: Option<usize>,
-    pub(crate) choices: usize,
     pub(crate) stop: Vec<String>,
     /// Goes on to the limit instead of stopping at the end of the answer.
     pub(crate) ignores_end: bool,
@@ -46,9 +45,12 @@ pub(crate) struct Piece {
 }
 
 /// Why a choice ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
+    /// The answer is over.
     Stop,
+    /// This stop sequence came.
+    StopSequence(String),
     Length,
     ToolCall,
 }
@@ -88,9 +90,10 @@ enum Stage {
 impl Generation {
     /// Nothing happens before the first call of [`Generation::next`].
     pub(crate) fn new(engine: &Arc<Engine>, ask: Ask, cut_after: Option<usize>) -> Self {
+        let topics = ask.topics.iter().enumerate();
         let (coming, finishes) =
-            (0..ask.choices).map(|choice| write_answer(engine, &ask, choice)).unzip();
-        let usage = Usage { prompt: words::tokens(&ask.prompt).len(), ..Usage::default() };
+            topics.map(|(choice, topic)| write_answer(engine, &ask, choice, topic)).unzip();
+        let usage = Usage { prompt: words::count(&ask.prompt), ..Usage::default() };
         let engine = Arc::clone(engine);
         Self { engine, ask, coming, finishes, usage, cut_after, steps: 0, stage: Stage::NotBegun }
     }
@@ -143,12 +146,12 @@ impl Generation {
     async fn begin(&mut self) {
         let asked = Instant::now();
         let slot = self.engine.slots.take().await;
-        let tokens = words::tokens(&self.ask.prompt);
+        let tokens = words::tokens(words::beginning(&self.ask.prompt));
         self.usage.held = self.engine.prefix_cache.lock().visit(&tokens);
         self.engine.metrics.prompt(self.usage.prompt, self.usage.held);
-        let held = self.engine.hold_tokens(tokens.len());
+        let held = self.engine.hold_tokens(self.usage.prompt);
         let timings = &self.engine.settings.timings;
-        let fresh = u32::try_from(tokens.len() - self.usage.held).unwrap_or(u32::MAX);
+        let fresh = u32::try_from(self.usage.prompt - self.usage.held).unwrap_or(u32::MAX);
         let prefill = timings.first_token + timings.prompt_token.saturating_mul(fresh);
         let due = Instant::now() + prefill;
         // The slot is in place before the wait, so that a client that leaves is counted as aborted.
@@ -174,19 +177,26 @@ impl Drop for Generation {
 }
 
 /// The tokens of one choice and why it ends.
-fn write_answer(engine: &Engine, ask: &Ask, choice: usize) -> (VecDeque<String>, Finish) {
+fn write_answer(
+    engine: &Engine,
+    ask: &Ask,
+    choice: usize,
+    topic: &str,
+) -> (VecDeque<String>, Finish) {
     let seed = engine.settings.seed.wrapping_add(ask.seed);
     let mut random = Random::from_parts(seed, &[&ask.model, &ask.prompt, &choice.to_string()]);
     let natural = engine.settings.answer_tokens;
     let (mut text, mut finish) = match &ask.content {
         Content::Words => {
             let wanted = if ask.ignores_end { ask.limit.unwrap_or(natural) } else { natural };
-            (words::answer(&ask.model, &ask.topic, &mut random, wanted), Finish::Stop)
+            (words::answer(&ask.model, topic, &mut random, wanted), Finish::Stop)
         }
         Content::Json(value) => (value.to_string(), Finish::Stop),
         Content::ToolCall { arguments, .. } => (arguments.to_string(), Finish::ToolCall),
     };
-    words::stop_at(&mut text, &ask.stop);
+    if let Some(stop) = words::stop_at(&mut text, &ask.stop) {
+        finish = Finish::StopSequence(stop);
+    }
     let mut tokens: VecDeque<String> =
         words::tokens(&text).into_iter().map(str::to_owned).collect();
     if let Some(limit) = ask.limit
@@ -209,9 +219,8 @@ mod tests {
         Ask {
             model: "m".into(),
             prompt: prompt.into(),
-            topic: prompt.into(),
+            topics: vec![prompt.into()],
             limit: Some(4),
-            choices: 1,
             stop: Vec::new(),
             ignores_end: false,
             seed: 0,
@@ -222,7 +231,7 @@ mod tests {
     #[tokio::test]
     async fn equal_asks_are_answered_equally_and_other_seeds_otherwise() {
         let engine = Arc::new(Engine::new(Settings::default()));
-        let long = Ask { limit: None, choices: 2, ..ask("tell me") };
+        let long = Ask { limit: None, topics: vec!["me".into(); 2], ..ask("tell me") };
         let first = Generation::new(&engine, long.clone(), None).run_to_end().await;
         let again = Generation::new(&engine, long.clone(), None).run_to_end().await;
         assert_eq!(first, again);
@@ -236,11 +245,11 @@ mod tests {
         let engine = Arc::new(Engine::new(Settings::default()));
         let mut limited = Generation::new(&engine, ask("hello"), None);
         limited.run_to_end().await;
-        assert_eq!((limited.usage.generated, limited.finishes[0]), (4, Finish::Length));
+        assert_eq!((limited.usage.generated, &limited.finishes[0]), (4, &Finish::Length));
         let stop = Ask { stop: vec![" thinking".into()], ..ask("hello") };
         let mut stopped = Generation::new(&engine, stop, None);
         assert!(stopped.run_to_end().await[0].starts_with("This is m"));
-        assert_eq!(stopped.finishes[0], Finish::Stop);
+        assert_eq!(stopped.finishes[0], Finish::StopSequence(" thinking".into()));
     }
 
     #[tokio::test(start_paused = true)]

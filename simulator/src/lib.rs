@@ -11,12 +11,16 @@ mod faults;
 mod generation;
 mod loading;
 mod metrics;
+mod picture;
 mod prefix_cache;
 mod random;
 mod request_log;
 mod server;
 mod settings;
+mod shares;
 mod slots;
+mod sound;
+mod vectors;
 mod wire;
 mod words;
 

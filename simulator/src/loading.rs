@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::engine::{Engine, Phase};
 use crate::faults::DiesAt;
+use crate::shares::share;
 
 /// How often progress is looked at.
 const TICK: Duration = Duration::from_millis(2);
@@ -55,9 +56,9 @@ impl Progress<'_> {
             None => None,
         };
         loop {
-            let by_time = share(self.begun.elapsed(), settings.timings.load);
+            let by_time = time_share(self.begun.elapsed(), settings.timings.load);
             let by_bytes = match reading.take() {
-                Some(files) if files.share() < by_time || files.share() < 1.0 => {
+                Some(files) if files.share() < 1.0 => {
                     let files = files.read_on(by_time).await.map_err(|error| {
                         format!("the model cannot be read while loading: {error}")
                     })?;
@@ -118,7 +119,7 @@ pub(crate) fn announce(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn share(elapsed: Duration, whole: Duration) -> f64 {
+fn time_share(elapsed: Duration, whole: Duration) -> f64 {
     if whole.is_zero() { 1.0 } else { (elapsed.as_secs_f64() / whole.as_secs_f64()).min(1.0) }
 }
 
@@ -153,7 +154,7 @@ impl Reading {
 
     fn share(&self) -> f64 {
         let finished = self.todo.is_empty() && self.open.is_none();
-        if finished || self.total == 0 { 1.0 } else { self.done as f64 / self.total as f64 }
+        if finished { 1.0 } else { share(self.done, self.total) }
     }
 
     /// Reads up to this share of all bytes, a few MiB at a time, off the threads that answer.

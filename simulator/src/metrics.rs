@@ -1,6 +1,6 @@
 //! What the engine counts, shown under vLLM's names, so that whatever reads a vLLM engine reads this one.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -115,8 +115,8 @@ impl Metrics {
     pub(crate) fn page(&self, model: &str, gauges: &Gauges) -> String {
         let counted = self.counted.lock();
         let mut page = Page { text: String::new(), label: format!("model_name={model:?}") };
-        page.gauge("vllm:num_requests_running", "Requests that generate.", gauges.running as f64);
-        page.gauge("vllm:num_requests_waiting", "Requests that wait.", gauges.waiting as f64);
+        page.gauge("vllm:num_requests_running", "Requests that generate.", gauges.running);
+        page.gauge("vllm:num_requests_waiting", "Requests that wait.", gauges.waiting);
         for name in ["vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"] {
             page.gauge(name, "Share of the key-value cache in use, 1 is all.", gauges.cache_usage);
         }
@@ -162,7 +162,7 @@ impl Page {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: f64) {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, help, "gauge");
         let _ = writeln!(self.text, "{name}{{{}}} {value}", self.label);
     }

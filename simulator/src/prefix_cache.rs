@@ -37,12 +37,9 @@ impl PrefixCache {
         held * BLOCK_TOKENS
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.used_at.len()
-    }
-
-    pub(crate) fn bound(&self) -> usize {
-        self.bound
     }
 
     fn touch(&mut self, hash: u64) {

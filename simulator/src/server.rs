@@ -64,22 +64,28 @@ impl Simulator {
         if settings.models.is_empty() {
             return Err(StartError::NoModel);
         }
-        let socket = bind(&settings).await?;
-        let address = socket.1;
+        let (socket, address) = bind(&settings).await?;
+        if settings.announces {
+            crate::loading::announce(&format!("listening on http://{address}"));
+        }
+        let faults = &settings.loading_faults;
+        let opens_early = faults.door != DoorWhileLoading::Closed && !faults.port_never_opens;
         let engine = Arc::new(Engine::new(settings));
-        let stop = CancellationToken::new();
-        let tasks = TaskTracker::new();
+        let (stop, tasks) = (engine.stop.clone(), TaskTracker::new());
+        let mut door = Door { socket: Some(socket), address, tasks: tasks.clone() };
+        if opens_early {
+            door.open(&engine).map_err(|source| StartError::Bind { address, source })?;
+        }
         let ending = watch::Sender::new(None);
         let running = Running {
             addr: address,
             engine: Arc::clone(&engine),
-            stop: stop.clone(),
+            stop,
             tasks: tasks.clone(),
             ending: ending.subscribe(),
         };
-        let life = Life { engine, tasks: tasks.clone(), stop };
         tasks.spawn(async move {
-            let ended = life.live(socket.0, address).await;
+            let ended = live(&engine, door).await;
             ending.send_replace(Some(ended));
         });
         tasks.close();
@@ -189,69 +195,59 @@ async fn bind(settings: &Settings) -> Result<(TcpSocket, SocketAddr), StartError
     bound.map_err(|source| StartError::Bind { address, source })
 }
 
-/// The life of one engine, from opening its port to its end.
-struct Life {
-    engine: Arc<Engine>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
+/// The life of one engine, from loading to its end.
+async fn live(engine: &Arc<Engine>, door: Door) -> Ending {
+    let ended = tokio::select! {
+        () = engine.stop.cancelled() => Ending::Stopped,
+        reason = load_and_serve(engine, door) => Ending::Died(reason),
+    };
+    if let Ending::Died(reason) = &ended {
+        engine.phase.send_replace(Phase::Dead(reason.clone()));
+    }
+    // Ends the connections too.
+    engine.stop.cancel();
+    ended
 }
 
-impl Life {
-    async fn live(self, socket: TcpSocket, address: SocketAddr) -> Ending {
-        let ended = tokio::select! {
-            () = self.stop.cancelled() => Ending::Stopped,
-            reason = self.load_and_serve(socket, address) => Ending::Died(reason),
-        };
-        if let Ending::Died(reason) = &ended {
-            self.engine.phase.send_replace(Phase::Dead(reason.clone()));
-        }
-        // Ends the connections too.
-        self.stop.cancel();
-        ended
+/// Returns only when the engine dies, with the reason.
+async fn load_and_serve(engine: &Arc<Engine>, mut door: Door) -> String {
+    if let Err(reason) = load(engine).await {
+        return reason;
     }
-
-    /// Returns only when the engine dies.
-    async fn load_and_serve(&self, socket: TcpSocket, address: SocketAddr) -> String {
-        let faults = &self.engine.settings.loading_faults;
-        let opens_early = faults.door != DoorWhileLoading::Closed && !faults.port_never_opens;
-        let mut socket = Some(socket);
-        if opens_early && let Err(reason) = self.open(socket.take(), address) {
-            return reason;
-        }
-        if let Err(reason) = load(&self.engine).await {
-            return reason;
-        }
-        if !faults.port_never_opens
-            && let Err(reason) = self.open(socket.take(), address)
-        {
-            return reason;
-        }
-        self.engine.phase.send_replace(Phase::Ready);
-        if self.engine.settings.announces {
-            let name = self.engine.own_name();
-            crate::loading::announce(&format!("{name} is ready on http://{address}"));
-        }
-        std::future::pending().await
+    let address = door.address;
+    if !engine.settings.loading_faults.port_never_opens
+        && let Err(error) = door.open(engine)
+    {
+        return format!("cannot listen on {address}: {error}");
     }
+    engine.phase.send_replace(Phase::Ready);
+    if engine.settings.announces {
+        let name = engine.own_name();
+        crate::loading::announce(&format!("{name} is ready on http://{address}"));
+    }
+    std::future::pending().await
+}
 
-    fn open(&self, socket: Option<TcpSocket>, address: SocketAddr) -> Result<(), String> {
-        let Some(socket) = socket else { return Ok(()) };
-        let listener = socket
-            .listen(BACKLOG)
-            .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        let (engine, stop, tasks) =
-            (Arc::clone(&self.engine), self.stop.clone(), self.tasks.clone());
-        self.tasks.spawn(accept(listener, engine, stop, tasks));
+/// The engine's port: held from the start, opened once.
+struct Door {
+    socket: Option<TcpSocket>,
+    address: SocketAddr,
+    tasks: TaskTracker,
+}
+
+impl Door {
+    /// Opens the port, if it is not open yet.
+    fn open(&mut self, engine: &Arc<Engine>) -> io::Result<()> {
+        if let Some(socket) = self.socket.take() {
+            let listener = socket.listen(BACKLOG)?;
+            self.tasks.spawn(accept(listener, Arc::clone(engine), self.tasks.clone()));
+        }
         Ok(())
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    engine: Arc<Engine>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
-) {
+async fn accept(listener: TcpListener, engine: Arc<Engine>, tasks: TaskTracker) {
+    let stop = engine.stop.clone();
     let numbers = AtomicU64::new(0);
     let router = crate::apis::router(Arc::clone(&engine));
     loop {

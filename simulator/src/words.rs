@@ -27,6 +27,22 @@ pub(crate) fn tokens(text: &str) -> Vec<&str> {
     found
 }
 
+/// Bytes of a text that are really cut into tokens.
+const LONGEST_CUT: usize = 1 << 20;
+/// Bytes of a token where they are only estimated.
+const ESTIMATED_TOKEN: usize = 5;
+
+/// How many tokens a text has. Beyond a megabyte it is an estimate, so that huge bodies cost little.
+pub(crate) fn count(text: &str) -> usize {
+    let beginning = beginning(text);
+    tokens(beginning).len() + (text.len() - beginning.len()) / ESTIMATED_TOKEN
+}
+
+/// The part of a text that is really cut into tokens.
+pub(crate) fn beginning(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LONGEST_CUT)).unwrap_or(text)
+}
+
 const SUBJECTS: &[&str] = &[
     "The morning light",
     "A quiet harbour",
@@ -90,14 +106,12 @@ fn topic(prompt: &str) -> Option<String> {
     Some(topic.trim_end_matches(['.', '?', '!', ',', ';', ':']).to_owned())
 }
 
-/// Cuts text before the first of the stop sequences; true when one was found.
-pub(crate) fn stop_at(text: &mut String, stops: &[String]) -> bool {
-    let first =
-        stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop)).min();
-    if let Some(at) = first {
-        text.truncate(at);
-    }
-    first.is_some()
+/// Cuts text before the earliest stop sequence, and says which it was.
+pub(crate) fn stop_at(text: &mut String, stops: &[String]) -> Option<String> {
+    let found = stops.iter().filter(|stop| !stop.is_empty());
+    let (at, stop) = found.filter_map(|stop| Some((text.find(stop)?, stop))).min()?;
+    text.truncate(at);
+    Some(stop.clone())
 }
 
 #[cfg(test)]
@@ -126,8 +140,8 @@ mod tests {
     #[test]
     fn the_earliest_stop_wins() {
         let mut text = "one two three".to_owned();
-        assert!(stop_at(&mut text, &["three".into(), "two".into()]));
+        assert_eq!(stop_at(&mut text, &["three".into(), "two".into()]), Some("two".into()));
         assert_eq!(text, "one ");
-        assert!(!stop_at(&mut text, &[String::new()]));
+        assert_eq!(stop_at(&mut text, &[String::new()]), None);
     }
 }

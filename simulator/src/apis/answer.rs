@@ -1,5 +1,6 @@
 //! Answers: whole JSON bodies and event streams, with the faults that spoil them.
 
+use std::fmt::Write as _;
 use std::io;
 
 use axum::body::Body;
@@ -54,6 +55,13 @@ pub(crate) trait Wording: Send + 'static {
     fn pieces(&mut self, generation: &Generation, pieces: &[Piece]) -> Vec<Event>;
     /// After the last token.
     fn closing(&mut self, generation: &Generation) -> Vec<Event>;
+}
+
+/// Sets a field of an object.
+pub(crate) fn set(object: &mut Value, field: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(field.to_owned(), value);
+    }
 }
 
 /// A whole body.
@@ -123,12 +131,11 @@ async fn step<W: Wording>(
                 stage.opened = true;
                 write(stage.wording.opening(&stage.generation));
             }
-            match pieces {
-                Some(pieces) => write(stage.wording.pieces(&stage.generation, &pieces)),
-                None => {
-                    stage.over = true;
-                    write(stage.wording.closing(&stage.generation));
-                }
+            if let Some(pieces) = pieces {
+                write(stage.wording.pieces(&stage.generation, &pieces));
+            } else {
+                stage.over = true;
+                write(stage.wording.closing(&stage.generation));
             }
             Ok(Bytes::from(text))
         }
@@ -152,7 +159,8 @@ fn repeat_first_keys(text: &mut String, value: &Value) {
     let mut again = String::from("{");
     for (name, content) in fields.iter().take(2) {
         let name = Value::from(name.as_str());
-        again.push_str(&format!("{name}:{content},"));
+        // Writing to a String cannot fail.
+        let _ = write!(again, "{name}:{content},");
     }
     if !fields.is_empty() {
         text.replace_range(..1, &again);

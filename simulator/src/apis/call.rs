@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::refusal::Refusal;
 use crate::engine::{Engine, Phase};
 use crate::faults::{AnswerFaults, Busy};
-use crate::generation::{Ask, Generation};
+use crate::generation::{Ask, Content, Generation};
 use crate::wire::WireFaults;
 
 /// What may go wrong with the answer to one request.
@@ -92,6 +92,24 @@ impl Call {
             return Err(Refusal::TooLong { window, prompt, limit: limit.unwrap_or(1) });
         }
         Ok(generation)
+    }
+
+    /// Reads texts without answering in tokens, as embeddings need it: takes a slot for as long as a
+    /// first token takes. Returns the tokens read.
+    pub(crate) async fn read(&self, texts: &[String]) -> Result<usize, Refusal> {
+        let ask = Ask {
+            model: self.engine.own_name().to_owned(),
+            prompt: texts.join("\n"),
+            topics: vec![String::new()],
+            limit: Some(1),
+            stop: Vec::new(),
+            ignores_end: false,
+            seed: 0,
+            content: Content::Words,
+        };
+        let mut generation = self.generate(ask)?;
+        generation.run_to_end().await;
+        Ok(generation.usage.prompt)
     }
 
     /// A new id; equal engines give the same ids in the same order.

@@ -4,7 +4,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{self, Event, Wording};
+use super::answer::{self, Event, Wording, set};
 use super::call::{Call, now};
 use super::prompt::Prompt;
 use super::refusal::Refusal;
@@ -82,9 +82,8 @@ impl ChatRequest {
         Ok(Ask {
             model: model.to_owned(),
             prompt: prompt.text,
-            topic: prompt.topic,
+            topics: vec![prompt.topic; choices(self.n)?],
             limit: limit(self.max_completion_tokens.or(self.max_tokens))?,
-            choices: choices(self.n)?,
             stop: Stops::list(self.stop),
             ignores_end: self.ignore_eos == Some(true),
             seed: self.seed.unwrap_or(0).cast_unsigned(),
@@ -120,9 +119,9 @@ pub(super) fn choices(asked: Option<usize>) -> Result<usize, Refusal> {
     }
 }
 
-pub(super) fn reason(finish: Finish) -> &'static str {
+pub(super) fn reason(finish: &Finish) -> &'static str {
     match finish {
-        Finish::Stop => "stop",
+        Finish::Stop | Finish::StopSequence(_) => "stop",
         Finish::Length => "length",
         Finish::ToolCall => "tool_calls",
     }
@@ -169,7 +168,7 @@ impl ChatWording {
                     }
                 };
                 json!({"index": index, "message": message, "logprobs": null,
-                       "finish_reason": reason(*finish)})
+                       "finish_reason": reason(finish)})
             })
             .collect();
         json!({
@@ -210,7 +209,7 @@ impl Wording for ChatWording {
         let delta = |index| match &generation.ask.content {
             Content::ToolCall { name, .. } => {
                 let mut call = self.tool_call(index, name, "");
-                call["index"] = json!(0);
+                set(&mut call, "index", json!(0));
                 json!({"role": "assistant", "content": null, "tool_calls": [call]})
             }
             Content::Words | Content::Json(_) => json!({"role": "assistant", "content": ""}),
@@ -231,7 +230,7 @@ impl Wording for ChatWording {
     fn closing(&mut self, generation: &Generation) -> Vec<Event> {
         let finishes = generation.finishes.iter().enumerate();
         let mut events: Vec<Event> = finishes
-            .map(|(index, finish)| self.delta(index, &json!({}), Some(reason(*finish))))
+            .map(|(index, finish)| self.delta(index, &json!({}), Some(reason(finish))))
             .collect();
         if self.usage {
             events.push(self.chunk(&json!([]), &usage(generation.usage)));

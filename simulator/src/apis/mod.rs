@@ -1,12 +1,21 @@
 //! Every API the engine speaks, one file each, and the table of their paths.
 
 mod answer;
+mod anthropic;
+mod audio;
 mod call;
 mod chat;
+mod completions;
+mod embeddings;
+mod form;
 mod health;
+mod images;
+mod lora;
 mod models;
+mod moderations;
 mod prompt;
 mod refusal;
+mod rerank;
 mod responses;
 mod tools;
 
@@ -31,6 +40,26 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::one))
         .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/completions", post(completions::create))
+        .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
+        .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/v1/images/generations", post(images::generate))
+        .route("/v1/images/edits", post(images::edit))
+        .route("/v1/audio/speech", post(audio::speech))
+        .route("/v1/audio/transcriptions", post(audio::transcribe))
+        .route("/v1/audio/translations", post(audio::translate))
+        .route("/v1/moderations", post(moderations::create))
+        .route("/rerank", post(rerank::rerank))
+        .route("/v1/rerank", post(rerank::rerank))
+        .route("/v2/rerank", post(rerank::rerank))
+        .route("/score", post(rerank::score_pairs))
+        .route("/v1/score", post(rerank::score_pairs))
+        .route("/v1/messages", post(anthropic::create))
+        .route("/v1/messages/count_tokens", post(anthropic::count_tokens))
+        .route("/v1/load_lora_adapter", post(lora::load))
+        .route("/v1/unload_lora_adapter", post(lora::unload))
         .fallback(health::no_such_path)
         .layer(DefaultBodyLimit::disable())
         .with_state(engine)

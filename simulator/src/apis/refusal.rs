@@ -9,6 +9,9 @@ use serde_json::json;
 pub(crate) enum Refusal {
     #[error("{0}")]
     BadRequest(String),
+    /// A wrong order to load or unload an adapter.
+    #[error("{0}")]
+    InvalidUserInput(String),
     #[error("The model `{0}` does not exist.")]
     NoSuchModel(String),
     #[error("{0}")]
@@ -35,7 +38,9 @@ impl Refusal {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) | Self::TooLong { .. } => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) | Self::InvalidUserInput(_) | Self::TooLong { .. } => {
+                StatusCode::BAD_REQUEST
+            }
             Self::NoSuchModel(_) | Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Loading | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
@@ -45,6 +50,7 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Self::BadRequest(_) | Self::TooLong { .. } => "BadRequestError",
+            Self::InvalidUserInput(_) => "InvalidUserInput",
             Self::NoSuchModel(_) | Self::NotFound(_) => "NotFoundError",
             Self::Loading | Self::Unavailable => "ServiceUnavailableError",
             Self::TooManyRequests => "RateLimitError",
