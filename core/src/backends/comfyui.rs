@@ -14,6 +14,7 @@ use super::{
     Subject, Vendor,
 };
 use crate::activation::Reason;
+use crate::sources::Scheme;
 
 pub(super) struct ComfyUi;
 
@@ -106,6 +107,10 @@ impl Engine for ComfyUi {
 
     fn vendors(&self) -> &'static [Vendor] {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        &[]
     }
 
     fn check(&self, _subject: &Subject<'_>) -> Vec<Complaint> {

@@ -3,7 +3,9 @@
 
 use super::engine::Engine;
 use super::keys::{Key, Takes};
+use super::subject::FILES;
 use super::{Api, Complaint, Config, Launch, LaunchError, Placement, Probe, Subject, Vendor};
+use crate::sources::Scheme;
 
 pub(super) struct Command;
 
@@ -55,6 +57,10 @@ impl Engine for Command {
 
     fn vendors(&self) -> &'static [Vendor] {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

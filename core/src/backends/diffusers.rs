@@ -10,6 +10,7 @@ use super::{
     Api, Complaint, Config, Launch, LaunchError, ModelPlace, Placement, Platform, Probe, Subject,
     Vendor,
 };
+use crate::sources::Scheme;
 
 pub(super) struct Diffusers;
 
@@ -83,8 +84,12 @@ impl Engine for Diffusers {
         5 * MINUTE
     }
 
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let hint = "name a pipeline by HF://org/name, file:///path or pvc://claim/path";
-        subject.source_complaint(FILES, hint).into_iter().collect()
+        subject.source_complaint(self.sources(), hint).into_iter().collect()
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Api, Call, Complaint, Config, Launch, LaunchError, MetricNames, Placement, ProgressLine,
     Subject, Vendor,
 };
+use crate::sources::Scheme;
 
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
 
@@ -53,6 +54,9 @@ pub(super) trait Engine: Sync {
     fn metrics(&self) -> Option<&'static MetricNames> {
         None
     }
+
+    /// The schemes of sources it can load; empty where it needs none.
+    fn sources(&self) -> &'static [Scheme];
 
     /// GPU makers it runs on.
     fn vendors(&self) -> &'static [Vendor] {

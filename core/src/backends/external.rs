@@ -5,6 +5,7 @@ use super::command::{EVERY_API, PROBE, probe};
 use super::engine::{Engine, MINUTE};
 use super::keys::{Key, Takes};
 use super::{Api, Complaint, Config, Launch, LaunchError, Placement, Subject, Vendor};
+use crate::sources::Scheme;
 use std::time::Duration;
 
 pub(super) struct External;
@@ -45,6 +46,10 @@ impl Engine for External {
 
     fn vendors(&self) -> &'static [Vendor] {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        &[]
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

@@ -43,6 +43,24 @@ enum Becomes {
     Pair(&'static str),
 }
 
+#[cfg(test)]
+impl Takes {
+    /// The type as the documentation names it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Integer => "whole number",
+            Self::Number | Self::NumberOrText => "number",
+            Self::Flag => "true or false",
+            Self::Switch => "on, off, auto",
+            Self::Texts => "text or list of texts",
+            Self::Json => "object",
+            Self::Variables => "object of texts",
+            Self::Duration => "duration",
+        }
+    }
+}
+
 impl Key {
     /// An option that code reads.
     pub(super) const fn read(name: &'static str, takes: Takes) -> Self {
@@ -80,6 +98,27 @@ impl Key {
     /// An option that becomes `pair=value` in a list of overrides.
     pub(super) const fn pair(name: &'static str, takes: Takes, pair: &'static str) -> Self {
         Self { name, takes, becomes: Becomes::Pair(pair) }
+    }
+
+    /// The option's row in the documentation: name, type, what it becomes.
+    #[cfg(test)]
+    pub(super) fn row(&self) -> String {
+        let becomes = match self.becomes {
+            Becomes::Nothing => String::new(),
+            Becomes::Option(flag) => format!("`{flag}`"),
+            Becomes::Switch { on, off } => {
+                let told = |value, flag: &str| format!("{value}: `{flag}`");
+                let on = on.map(|flag| told(true, flag));
+                on.into_iter()
+                    .chain(off.map(|flag| told(false, flag)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
+            Becomes::Variable(variable) => format!("`{variable}` in the environment"),
+            Becomes::Pair(pair) => format!("`{pair}` in `--overrides`"),
+        };
+        let becomes = if becomes.is_empty() { "see above".to_owned() } else { becomes };
+        format!("| `{}` | {} | {becomes} |", self.name, self.takes.name())
     }
 
     /// The value as text, or the complaint about it.

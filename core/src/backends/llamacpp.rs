@@ -11,7 +11,7 @@ use super::{
     Probe, Subject, Vendor,
 };
 use crate::activation::Reason;
-use crate::sources::Source;
+use crate::sources::{Scheme, Source};
 
 pub(super) struct LlamaCpp;
 
@@ -114,6 +114,7 @@ impl Engine for LlamaCpp {
             Api::Embeddings,
             Api::Responses,
             Api::Messages,
+            Api::AudioTranscriptions,
             Api::Rerank,
             Api::Tokenize,
             Api::LlamaCppNative,
@@ -176,6 +177,10 @@ impl Engine for LlamaCpp {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
     }
 
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         if let Some(Source::Ollama(_)) = subject.parsed_source() {
@@ -188,7 +193,7 @@ impl Engine for LlamaCpp {
         }
         let hint =
             "name a .gguf file by file:///path/model.gguf, pvc://claim/path or HF://org/name";
-        complaints.extend(subject.source_complaint(FILES, hint));
+        complaints.extend(subject.source_complaint(self.sources(), hint));
         complaints.extend(gguf_complaint(subject));
         complaints
     }

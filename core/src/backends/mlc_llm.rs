@@ -9,6 +9,7 @@ use super::{
     Vendor,
 };
 use crate::activation::Reason;
+use crate::sources::Scheme;
 
 pub(super) struct MlcLlm;
 
@@ -107,11 +108,15 @@ impl Engine for MlcLlm {
         })
     }
 
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         let hint = "name a model in MLC's format by HF://mlc-ai/name, file:///path or \
                     pvc://claim/path";
-        complaints.extend(subject.source_complaint(FILES, hint));
+        complaints.extend(subject.source_complaint(self.sources(), hint));
         complaints.extend(one_of(subject.config, "mode", &["local", "interactive", "server"]));
         let policies = ["ON", "OFF", "REDO", "READONLY"];
         complaints.extend(one_of(subject.config, "jitPolicy", &policies));

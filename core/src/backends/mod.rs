@@ -12,6 +12,7 @@ mod explain;
 mod keys;
 mod launch;
 mod metrics;
+mod names;
 mod probe;
 mod progress;
 mod subject;
@@ -32,9 +33,8 @@ mod tests;
 
 use std::time::Duration;
 
-use strum::IntoEnumIterator;
-
 use crate::activation::Failure;
+use crate::sources::Scheme;
 
 pub use api::Api;
 pub use complaint::Complaint;
@@ -44,6 +44,7 @@ pub use launch::{
     Call, Gpu, Launch, LaunchError, LaunchFile, ModelPlace, Placement, Platform, Vendor,
 };
 pub use metrics::MetricNames;
+pub use names::UnknownBackend;
 pub use probe::{Expected, Probe, Verdict};
 pub use progress::ProgressLine;
 pub use subject::Subject;
@@ -80,72 +81,7 @@ pub enum Backend {
     Command,
 }
 
-/// `spec.backend` names no backend, and `spec.config.command` names no program either.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "spec.backend: unknown backend `{name}`{} Any other engine works too: name its program in \
-     spec.config.command",
-    hint(.nearest.as_deref())
-)]
-pub struct UnknownBackend {
-    /// What the Model says.
-    pub name: String,
-    /// The backend most like it, if any is.
-    pub nearest: Option<String>,
-}
-
-fn hint(nearest: Option<&str>) -> String {
-    if let Some(nearest) = nearest {
-        return format!(", did you mean `{nearest}`?");
-    }
-    let names: Vec<_> = Backend::iter().map(Backend::name).collect();
-    format!("; known are {}.", names.join(", "))
-}
-
 impl Backend {
-    /// The backend called `name`, by its own name or one of its aliases, whatever the case.
-    pub fn named(name: &str) -> Option<Self> {
-        let name = name.trim().to_lowercase();
-        Self::iter().find(|backend| backend.name() == name || backend.aliases().contains(&&*name))
-    }
-
-    /// The backend of a Model. A name that is unknown is accepted with `config.command`.
-    pub fn of<'a>(model: impl Into<Subject<'a>>) -> Result<Self, UnknownBackend> {
-        let subject = model.into();
-        if let Some(backend) = Self::named(subject.backend) {
-            return Ok(backend);
-        }
-        if subject.config.has("command") {
-            return Ok(Self::Command);
-        }
-        let names = Self::iter().flat_map(|backend| {
-            std::iter::once(backend.name()).chain(backend.aliases().iter().copied())
-        });
-        let nearest = keys::nearest(subject.backend, names).map(str::to_owned);
-        Err(UnknownBackend { name: subject.backend.to_owned(), nearest })
-    }
-
-    /// The name as users write it in `spec.backend`.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Other spellings that mean the same.
-    pub const fn aliases(self) -> &'static [&'static str] {
-        match self {
-            Self::LlamaCpp => &["llama.cpp", "llama-cpp", "llama_cpp", "llama-server"],
-            Self::MlcLlm => &["mlc", "mlc_llm"],
-            Self::ComfyUi => &["comfy", "comfy-ui", "comfy_ui"],
-            Self::VllmOmni => &["vllm-diffusion", "vllm_omni"],
-            Self::Ollama
-            | Self::Vllm
-            | Self::Diffusers
-            | Self::Simulator
-            | Self::External
-            | Self::Command => &[],
-        }
-    }
-
     /// The registry: one arm for each backend.
     fn engine(self) -> &'static dyn Engine {
         match self {
@@ -224,6 +160,11 @@ impl Backend {
     /// The API families it serves, whatever the model; the model may still refuse some.
     pub fn apis(self) -> &'static [Api] {
         self.engine().apis()
+    }
+
+    /// The schemes of sources it can load; empty where it needs no source.
+    pub fn sources(self) -> &'static [Scheme] {
+        self.engine().sources()
     }
 
     /// The port that the engine's own documentation names: what containers listen on.

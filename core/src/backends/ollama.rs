@@ -49,6 +49,9 @@ impl Engine for Ollama {
             Api::Embeddings,
             Api::Responses,
             Api::Messages,
+            Api::ImageGenerations,
+            Api::AudioSpeech,
+            Api::AudioTranscriptions,
             Api::OllamaNative,
         ]
     }
@@ -81,9 +84,11 @@ impl Engine for Ollama {
         // A model that is there is not asked for again: that would fail without a network.
         pull.unless = Some(Box::new(Call::post("/api/show", json!({"model": model}))));
         launch.after_start.push(pull);
-        // A request without a prompt loads the model; a model that only embeds answers it too.
-        let load = json!({"model": model, "keep_alive": -1, "stream": false});
-        launch.after_start.push(Call::post("/api/generate", load));
+        // A request without a prompt loads the model. A model that only embeds refuses that one.
+        let mut load = Call::post("/api/embed", json!({"model": model, "keep_alive": -1}));
+        let generate = json!({"model": model, "keep_alive": -1, "stream": false});
+        load.unless = Some(Box::new(Call::post("/api/generate", generate)));
+        launch.after_start.push(load);
         Ok(launch)
     }
 
@@ -99,11 +104,15 @@ impl Engine for Ollama {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Cpu]
     }
 
+    fn sources(&self) -> &'static [Scheme] {
+        &[Scheme::Ollama]
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         let hint = "name a model of Ollama's registry: ollama://name:tag, or \
                     ollama://hf.co/org/name:quantization for a GGUF of Hugging Face";
-        complaints.extend(subject.source_complaint(&[Scheme::Ollama], hint));
+        complaints.extend(subject.source_complaint(self.sources(), hint));
         if subject.config.has("servedModelName") {
             complaints.push(Complaint::warning(
                 "spec.config.servedModelName",

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::engine::Engine;
 use super::keys::{Key, Takes, arguments};
+use super::subject::FILES;
 use super::vllm::Vllm;
 use super::{
     Api, Call, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace,
     Placement, Probe, Subject, Vendor, metrics,
 };
+use crate::sources::Scheme;
 
 pub(super) struct Simulator;
 
@@ -103,6 +105,10 @@ impl Engine for Simulator {
 
     fn vendors(&self) -> &'static [Vendor] {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
     }
 
     fn check(&self, _subject: &Subject<'_>) -> Vec<Complaint> {

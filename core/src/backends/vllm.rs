@@ -12,6 +12,7 @@ use super::{
     Subject, Vendor, metrics,
 };
 use crate::activation::Reason;
+use crate::sources::Scheme;
 
 pub(super) struct Vllm;
 
@@ -162,6 +163,10 @@ impl Engine for Vllm {
 
     fn metrics(&self) -> Option<&'static MetricNames> {
         Some(&metrics::VLLM)
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

@@ -3,9 +3,11 @@
 use super::engine::{Engine, MINUTE};
 use super::explain::Clue;
 use super::keys::{Key, Takes, arguments};
+use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Launch, LaunchError, MetricNames, Placement, Subject, metrics, vllm,
 };
+use crate::sources::Scheme;
 use std::time::Duration;
 
 pub(super) struct VllmOmni;
@@ -29,7 +31,7 @@ impl Engine for VllmOmni {
     }
 
     fn apis(&self) -> &'static [Api] {
-        &[Api::Chat, Api::ImageGenerations, Api::ImageEdits, Api::AudioSpeech]
+        &[Api::Chat, Api::Completions, Api::ImageGenerations, Api::ImageEdits, Api::AudioSpeech]
     }
 
     fn port(&self) -> u16 {
@@ -61,6 +63,10 @@ impl Engine for VllmOmni {
 
     fn metrics(&self) -> Option<&'static MetricNames> {
         Some(&metrics::VLLM)
+    }
+
+    fn sources(&self) -> &'static [Scheme] {
+        FILES
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

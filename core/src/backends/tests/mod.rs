@@ -1,6 +1,7 @@
 //! Tests of the backends: what they start, what they refuse, what they make of an engine's words.
 
 mod command_lines;
+mod documentation;
 mod explanations;
 mod options;
 mod probes;
@@ -8,6 +9,7 @@ mod registry;
 mod sources;
 
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator;
 
 use super::*;
 
