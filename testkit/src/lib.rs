@@ -1,1 +1,15 @@
-//! (being written)
+//! What tests of several crates need: an HTTP/1.1 origin that answers by a script, clients that control
+//! every byte, a bounded wait for a state, and child programs that die with the test. Nothing here sleeps
+//! to wait for a state, and every port comes from the system.
+
+pub mod client;
+mod eventually;
+pub mod framing;
+pub mod h2_client;
+pub mod origin;
+mod program;
+
+pub use eventually::{eventually, eventually_async};
+pub use flexinfer_simulator as simulator;
+pub use program::{Program, ending_signal};
+pub use tempfile::{TempDir, tempdir};
