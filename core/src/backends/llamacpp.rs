@@ -66,6 +66,21 @@ const CLUES: &[Clue] = &[
         "the file is no GGUF; spec.source has to name a .gguf file",
     ),
     clue(
+        &["gguf file is version", "only supports up to"],
+        Reason::InvalidConfig,
+        "the file is newer than this llama-server; update llama.cpp",
+    ),
+    clue(
+        &["failed to load multimodal model"],
+        Reason::BadSource,
+        "the projector does not fit the model or cannot be read; check mmproj",
+    ),
+    clue(
+        &["failed to load gguf split"],
+        Reason::BadSource,
+        "a part of the model is missing; all parts have to lie in one folder",
+    ),
+    clue(
         &["not within the file bounds"],
         Reason::BadSource,
         "the file is cut short; download it again",
@@ -76,7 +91,7 @@ const CLUES: &[Clue] = &[
         "the file is missing or may not be read; check spec.source",
     ),
     clue(
-        &["failed to allocate"],
+        &["failed to allocate", "buffer"],
         Reason::OutOfMemory,
         "use a smaller contextSize, fewer nGPULayers or a more quantized file",
     ),
