@@ -137,6 +137,10 @@ impl Backend {
         let mut complaints = keys::check(subject.config, engine.keys());
         complaints.extend(command_line::command_words(subject.config).err());
         complaints.extend(engine.check(&subject));
+        if subject.config.duration("startupTimeout") == Ok(Some(Duration::ZERO)) {
+            let message = "no engine starts in no time; write for example 5m, or leave it out";
+            complaints.push(Complaint::error(config::field("startupTimeout"), message));
+        }
         if !subject.wants_gpu && !engine.vendors().contains(&Vendor::Cpu) {
             let message =
                 format!("{} is made for GPUs; say which with `gpu: {{count: 1}}`", self.name());

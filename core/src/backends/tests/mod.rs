@@ -5,6 +5,7 @@ mod documentation;
 mod explanations;
 mod options;
 mod probes;
+mod properties;
 mod registry;
 mod sources;
 

@@ -137,6 +137,8 @@ fn startup_limits_come_from_the_model_or_the_backend() {
     };
     assert_eq!(limit(json!({})), Duration::from_mins(5));
     assert_eq!(limit(json!({"startupTimeout": "1h30m"})), Duration::from_mins(90));
+    let none = complaints("llamacpp", "file:///m.gguf", json!({"startupTimeout": "0"}));
+    assert!(none.contains("no engine starts in no time"), "{none}");
 }
 
 #[test]
