@@ -9,6 +9,7 @@ pub mod file;
 pub mod huggingface;
 pub mod ollama;
 pub mod pvc;
+pub mod weights;
 
 mod bad_source;
 mod place;

@@ -1,12 +1,13 @@
 //! Asks a hub what a repository holds, until the list of files to save is known.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use url::Url;
 
 use super::listing::Listing;
 use super::verdict::{Asked, Verdict, judge};
-use super::{Head, Hub, Patience, Purpose, RemoteFile, Request, Selection};
+use super::{Head, Hub, Patience, Purpose, RemoteFile, Request, Selection, Transfer};
 use crate::activation::{Failure, Reason};
 use crate::sources::Source;
 use crate::sources::huggingface::Repository;
@@ -50,6 +51,8 @@ pub struct Conversation {
     selection: Selection,
     hub: Hub,
     patience: Patience,
+    /// The revision as the Model says it, and the one that is asked for: a commit once pinned.
+    configured: String,
     revision: String,
     /// Where each attempt begins.
     first: Url,
@@ -67,17 +70,15 @@ enum State {
 
 impl Source {
     /// The talk that tells which files of this source there are, or `None` for a source that is
-    /// not downloaded by us. `pinned` is the commit that an earlier, unfinished download began with.
+    /// not downloaded by us.
     pub fn conversation(
         &self,
         selection: &Selection,
         hub: &Hub,
         patience: &Patience,
-        pinned: Option<&str>,
     ) -> Result<Option<Conversation>, Failure> {
         let Self::HuggingFace(repository) = self else { return Ok(None) };
-        let configured = selection.revision_of(repository).map_err(|error| bad_source(&error))?;
-        let revision = pinned.map_or(configured, ToOwned::to_owned);
+        let revision = selection.revision_of(repository).map_err(|error| bad_source(&error))?;
         let first =
             hub.list_url(&repository.id(), &revision).map_err(|error| bad_source(&error))?;
         Ok(Some(Conversation {
@@ -85,6 +86,7 @@ impl Source {
             selection: selection.clone(),
             hub: hub.clone(),
             patience: patience.clone(),
+            configured: revision.clone(),
             revision,
             state: State::At(first.clone()),
             first,
@@ -99,6 +101,35 @@ fn bad_source(error: &dyn std::error::Error) -> Failure {
 }
 
 impl Conversation {
+    /// What a folder of this source is known by: two talks with the same identity may share one.
+    pub fn identity(&self) -> String {
+        format!("HF://{}@{}", self.repository.id(), self.configured)
+    }
+
+    /// What is wanted of the source: equal for equal wishes.
+    pub fn fingerprint(&self) -> String {
+        self.selection.fingerprint(&self.repository)
+    }
+
+    /// What the engine is given once the files lie in `folder`.
+    pub fn model_path(&self, folder: &Path) -> PathBuf {
+        self.selection.model_path(&self.repository, folder)
+    }
+
+    /// The same talk about the `commit` that an earlier, unfinished download began with.
+    pub fn pinned_to(&self, commit: &str) -> Result<Self, Failure> {
+        let first =
+            self.hub.list_url(&self.repository.id(), commit).map_err(|error| bad_source(&error))?;
+        let state = State::At(first.clone());
+        Ok(Self { revision: commit.to_owned(), first, state, ..self.clone() })
+    }
+
+    /// The transfer of one `file` of the plan, of which the first `have` bytes are here already.
+    pub fn transfer(&self, file: RemoteFile, have: u64) -> Transfer {
+        let named = (self.repository.id(), self.revision.clone());
+        Transfer::new(file, named, &self.hub, &self.patience, have)
+    }
+
     /// What to do now.
     #[expect(clippy::should_implement_trait, reason = "it is a step of a talk, not an iterator")]
     pub fn next(&mut self) -> Step {

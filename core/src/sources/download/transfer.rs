@@ -78,9 +78,9 @@ const MOST_MISMATCHES: u32 = 2;
 
 impl Transfer {
     /// The transfer of `file` of `repository`, of which the first `have` bytes are here already.
-    pub fn new(
+    pub(super) fn new(
         file: RemoteFile,
-        (repository, revision): (&str, &str),
+        (repository, revision): (String, String),
         hub: &Hub,
         patience: &Patience,
         have: u64,
@@ -91,8 +91,8 @@ impl Transfer {
             _ => None,
         };
         let mut transfer = Self {
-            repository: repository.to_owned(),
-            revision: revision.to_owned(),
+            repository,
+            revision,
             hub: hub.clone(),
             patience: patience.clone(),
             have,

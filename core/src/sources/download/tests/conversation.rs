@@ -8,7 +8,7 @@ use crate::activation::{Failure, Reason};
 
 fn conversation(text: &str) -> Conversation {
     let all = Selection::default();
-    source(text).conversation(&all, &hub(), &patience(), None).unwrap().unwrap()
+    source(text).conversation(&all, &hub(), &patience()).unwrap().unwrap()
 }
 
 fn asked(conversation: &mut Conversation) -> super::super::Request {
@@ -66,8 +66,10 @@ fn files_are_listed_at_the_revision_and_asked_for_at_the_commit() {
 #[test]
 fn an_unfinished_download_goes_on_at_its_commit() {
     let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &hub(), &patience(), Some(COMMIT))
+        .conversation(&Selection::default(), &hub(), &patience())
         .unwrap()
+        .unwrap()
+        .pinned_to(COMMIT)
         .unwrap();
     assert!(asked(&mut talk).url.path().ends_with(&format!("/revision/{COMMIT}")));
 }
@@ -75,7 +77,7 @@ fn an_unfinished_download_goes_on_at_its_commit() {
 #[test]
 fn sources_that_we_do_not_download_have_no_conversation() {
     for text in ["file:///x", "pvc://c/x", "ollama://m"] {
-        let talk = source(text).conversation(&Selection::default(), &hub(), &patience(), None);
+        let talk = source(text).conversation(&Selection::default(), &hub(), &patience());
         assert!(talk.unwrap().is_none(), "{text}");
     }
 }
@@ -83,7 +85,7 @@ fn sources_that_we_do_not_download_have_no_conversation() {
 #[test]
 fn two_different_revisions_are_refused() {
     let selection = Selection { revision: Some("dev".to_owned()), ..Selection::default() };
-    let talk = |text| source(text).conversation(&selection, &hub(), &patience(), None);
+    let talk = |text| source(text).conversation(&selection, &hub(), &patience());
     assert_eq!(talk("hf://o/n@main").unwrap_err().reason, Reason::BadSource);
     assert!(talk("hf://o/n@dev").is_ok());
     assert!(asked(&mut talk("hf://o/n").unwrap().unwrap()).url.path().ends_with("/dev"));
@@ -106,7 +108,7 @@ fn sec_07_the_token_goes_to_the_hubs_own_origin_only() {
     ] {
         let hub = Hub::at(endpoint).unwrap();
         let mut talk = source("hf://o/n")
-            .conversation(&Selection::default(), &hub, &patience(), None)
+            .conversation(&Selection::default(), &hub, &patience())
             .unwrap()
             .unwrap();
         asked(&mut talk);
@@ -206,7 +208,7 @@ fn an_endpoint_that_cannot_be_a_hub_is_refused() {
     }
     let mirror = Hub::at("https://mirror.test/hf/").unwrap();
     let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &mirror, &patience(), None)
+        .conversation(&Selection::default(), &mirror, &patience())
         .unwrap()
         .unwrap();
     assert!(asked(&mut talk).url.as_str().starts_with("https://mirror.test/hf/api/models/o/n/"));

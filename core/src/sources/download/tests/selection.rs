@@ -123,7 +123,7 @@ fn the_engine_is_given_the_named_file_or_the_folder() {
 #[test]
 fn an_empty_repository_is_a_bad_source() {
     let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &hub(), &patience(), None)
+        .conversation(&Selection::default(), &hub(), &patience())
         .unwrap()
         .unwrap();
     talk.answered(&head(200, &[]), br#"{"siblings":[]}"#);

@@ -14,7 +14,7 @@ fn transfer(size: Option<u64>, have: u64) -> Transfer {
         digest: Some(Digest::Sha256("ab".repeat(32))),
         url: Url::parse("https://hub.test/o/n/resolve/main/model.bin").unwrap(),
     };
-    Transfer::new(file, ("o/n", "main"), &hub(), &patience(), have)
+    Transfer::new(file, named(), &hub(), &patience(), have)
 }
 
 /// The range and the condition that are asked for next, after any wait.
@@ -33,6 +33,10 @@ fn asked(transfer: &mut Transfer) -> (Option<String>, Option<String>) {
             step => panic!("{step:?}"),
         }
     }
+}
+
+fn named() -> (String, String) {
+    ("o/n".to_owned(), "main".to_owned())
 }
 
 /// Compares with what `asked` gives.
@@ -84,7 +88,7 @@ fn a_small_file_is_gone_on_with_under_its_git_name() {
         digest: Some(Digest::GitBlob(COMMIT.to_owned())),
         url: Url::parse("https://hub.test/c").unwrap(),
     };
-    let mut transfer = Transfer::new(file, ("o/n", "main"), &hub(), &patience(), 3);
+    let mut transfer = Transfer::new(file, named(), &hub(), &patience(), 3);
     assert_eq!(asked(&mut transfer), wants(Some("bytes=3-"), Some(&format!("\"{COMMIT}\""))));
 }
 

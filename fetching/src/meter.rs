@@ -1,0 +1,95 @@
+//! Adds up what all files of a download have got, and tells it not too often.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flexinfer_core::activation::{Progress, Substage};
+
+/// Telling is cheap for us and not for those who show it.
+const LEAST_INTERVAL: Duration = Duration::from_millis(200);
+
+pub(crate) struct Meter<'a> {
+    tell: &'a (dyn Fn(Progress) + Send + Sync),
+    what: String,
+    total: u64,
+    done: AtomicU64,
+    told: Mutex<Option<Instant>>,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(
+        tell: &'a (dyn Fn(Progress) + Send + Sync),
+        what: String,
+        total: u64,
+    ) -> Self {
+        Self { tell, what, total, done: AtomicU64::new(0), told: Mutex::new(None) }
+    }
+
+    /// One file has `now` bytes; `counted` is what this meter knows of it.
+    pub(crate) fn count(&self, counted: &mut u64, now: u64) {
+        if now >= *counted {
+            self.done.fetch_add(now - *counted, Ordering::Relaxed);
+        } else {
+            self.done.fetch_sub(*counted - now, Ordering::Relaxed);
+        }
+        *counted = now;
+        // Whoever finds it locked knows that it is being told right now.
+        if let Ok(mut told) = self.told.try_lock()
+            && told.is_none_or(|last| last.elapsed() >= LEAST_INTERVAL)
+        {
+            *told = Some(Instant::now());
+            self.tell_now("downloading");
+        }
+    }
+
+    /// Tells that something other than bytes happened.
+    pub(crate) fn note(&self, note: &str) {
+        self.tell_now(&format!("downloading ({note})"));
+    }
+
+    /// Tells where it stands.
+    pub(crate) fn tell_now(&self, doing: &str) {
+        let done = self.done.load(Ordering::Relaxed);
+        (self.tell)(Progress {
+            substage: Substage::Downloading,
+            done: Some((done, self.total.max(done))),
+            message: format!(
+                "{doing} {}: {} of {}",
+                self.what,
+                human(done),
+                human(self.total.max(done))
+            ),
+        });
+    }
+}
+
+/// Bytes as people read them.
+pub(crate) fn human(bytes: u64) -> String {
+    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    for (shift, unit) in UNITS {
+        if bytes >> shift > 0 {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::human;
+
+    #[test]
+    fn sizes_are_written_for_people() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (5 << 30, "5.0 GiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ] {
+            assert_eq!(human(bytes), text);
+        }
+    }
+}

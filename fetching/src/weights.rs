@@ -1,0 +1,108 @@
+//! Looks at files of weights before an engine does (LOAD-04).
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use flexinfer_core::activation::{Failure, Reason};
+use flexinfer_core::sources::weights::{
+    Format, GGUF_PREFIX, Malformed, SAFETENSORS_PREFIX, check_gguf, check_safetensors,
+    safetensors_header, shards,
+};
+
+use crate::failures;
+
+/// Whether the weights at `path`, a file or a folder, are whole as far as their format tells.
+/// For weights that somebody else put there; what is downloaded is checked on the way. Blocks.
+pub fn check_weights(path: &Path) -> Result<(), Failure> {
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(
+            Reason::BadSource,
+            format!("{} does not exist; check spec.source", path.display()),
+        ),
+        _ => failures::of_file("reading", path, &error),
+    })?;
+    if metadata.is_file() {
+        return check_one(path);
+    }
+    let entries = fs::read_dir(path).map_err(|error| failures::of_file("reading", path, &error))?;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_file() {
+            check_one(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_one(path: &Path) -> Result<(), Failure> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let found =
+        check_file(path, &name).map_err(|error| failures::of_file("reading", path, &error))?;
+    found.map_err(|malformed| broken(path, &malformed))?;
+    check_shards(path)
+}
+
+/// The failure of weights that are wrong although nobody damaged them on the way.
+pub(crate) fn broken(path: &Path, malformed: &Malformed) -> Failure {
+    Failure::new(
+        Reason::BadSource,
+        format!("{} is damaged: {malformed}; get it again", path.display()),
+    )
+}
+
+/// Whether the file at `path`, which is or will be called `name`, is whole.
+pub(crate) fn check_file(path: &Path, name: &str) -> io::Result<Result<(), Malformed>> {
+    let Some(format) = Format::of(name) else { return Ok(Ok(())) };
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    match format {
+        Format::Safetensors => {
+            let mut prefix = [0; SAFETENSORS_PREFIX];
+            if length < prefix.len() as u64 {
+                return Ok(Err(Malformed::TooShort { length }));
+            }
+            file.read_exact(&mut prefix)?;
+            let size = match safetensors_header(prefix, length) {
+                Ok(size) => size,
+                Err(malformed) => return Ok(Err(malformed)),
+            };
+            let mut header = vec![0; size];
+            file.read_exact(&mut header)?;
+            Ok(check_safetensors(&header, length))
+        }
+        Format::Gguf => {
+            let mut prefix = Vec::new();
+            file.take(GGUF_PREFIX as u64).read_to_end(&mut prefix)?;
+            Ok(check_gguf(&prefix, length))
+        }
+        Format::SafetensorsIndex => Ok(shards(&fs::read(path)?).map(|_| ())),
+    }
+}
+
+/// Whether the files that an index names lie beside it. An index of which none is there is left
+/// over from another format, and nobody reads it.
+pub(crate) fn check_shards(index: &Path) -> Result<(), Failure> {
+    let name = index.file_name().unwrap_or_default().to_string_lossy();
+    if Format::of(&name) != Some(Format::SafetensorsIndex) {
+        return Ok(());
+    }
+    let text = fs::read(index).map_err(|error| failures::of_file("reading", index, &error))?;
+    let named = shards(&text).map_err(|malformed| broken(index, &malformed))?;
+    let folder = index.parent().unwrap_or(Path::new("."));
+    let (there, missing) =
+        named.iter().partition::<Vec<_>, _>(|shard| shard.below(folder).is_file());
+    match missing.first() {
+        Some(shard) if !there.is_empty() => Err(Failure::new(
+            Reason::BadSource,
+            format!(
+                "{} names {shard}, which is not there ({} of {} files are); the repository is \
+                 incomplete, or hfAllowPatterns or hfIgnorePatterns leave it out",
+                index.display(),
+                there.len(),
+                named.len()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
