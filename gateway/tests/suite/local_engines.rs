@@ -179,6 +179,43 @@ fn an_external_engine_is_ready_while_it_answers_and_never_started() {
 }
 
 #[test]
+fn a_model_is_pulled_and_loaded_before_ollama_counts_as_ready() {
+    let world = World::new();
+    let instance = world.start_model(&ollama("another:1b", "nothing"));
+    world.ready(instance);
+    let said = ["/api/show gemma:2b", "/api/pull gemma:2b", "/api/generate gemma:2b"];
+    assert_eq!(world.log_lines(), said);
+    let told = world.reports_of(instance).into_iter().any(|report| {
+        matches!(report, Report::Progress { progress, .. } if progress.done == Some((4, 10)))
+    });
+    assert!(told, "the progress of the pull was reported");
+}
+
+#[test]
+fn a_model_that_ollama_has_is_not_pulled_again() {
+    let world = World::new();
+    world.ready(world.start_model(&ollama("gemma:2b", "nothing")));
+    assert_eq!(world.log_lines(), ["/api/show gemma:2b", "/api/generate gemma:2b"]);
+}
+
+#[test]
+fn a_pull_or_a_load_that_ollama_refuses_is_told_in_its_words() {
+    let world = World::new();
+    let failure = world.failed(world.start_model(&ollama("another:1b", "pull")));
+    assert_failure(&failure, Reason::BadSource, &["file does not exist", "spec.source"]);
+    let failure = world.failed(world.start_model(&ollama("gemma:2b", "load")));
+    assert_failure(&failure, Reason::OutOfMemory, &["requires more system memory"]);
+}
+
+fn ollama(has: &str, wrong: &str) -> flexinfer_crds::Model {
+    model(&json!({
+        "backend": "ollama",
+        "source": "ollama://gemma:2b",
+        "config": { "command": ["python3", "ollama.py", has, wrong] },
+    }))
+}
+
+#[test]
 fn stopping_all_ends_engines_in_every_state() {
     let world = World::new();
     let serving = world.start("serves");

@@ -50,6 +50,30 @@ if mode == 'no-http':
 http.server.ThreadingHTTPServer(('127.0.0.1', port), Handler).serve_forever()
 ";
 
+/// What Ollama does on its way to a loaded model; its options are what it has, and what goes wrong.
+const OLLAMA: &str = r"
+import http.server, json, os, sys, time
+has, wrong = sys.argv[1], sys.argv[2]
+host, port = os.environ['OLLAMA_HOST'].split(':')
+class Handler(http.server.BaseHTTPRequestHandler):
+    def answer(self, status, *lines):
+        self.send_response(status); self.end_headers()
+        for line in lines: self.wfile.write((json.dumps(line) + chr(10)).encode())
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b'Ollama is running')
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers['content-length'])))
+        print(self.path, body['model'], flush=True)
+        if self.path == '/api/show': self.answer(200 if has == body['model'] else 404, {})
+        elif self.path == '/api/pull':
+            if wrong == 'pull': self.answer(200, {'error': 'pull model manifest: file does not exist'})
+            else: self.answer(200, {'status': 'pulling', 'total': 10, 'completed': 4}, {'status': 'success'})
+        elif wrong == 'load': self.answer(500, {'error': 'model requires more system memory: out of memory'})
+        else: self.answer(200, {'done': True})
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer((host, int(port)), Handler).serve_forever()
+";
+
 /// Engines, what they reported, and the folder they live in.
 pub(crate) struct World {
     pub(crate) engines: Engines,
@@ -62,6 +86,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("engine.py"), ENGINE).unwrap();
+        fs::write(folder.path().join("ollama.py"), OLLAMA).unwrap();
         let settings = Settings {
             program: PathBuf::from(PROGRAM),
             data: folder.path().join("data"),

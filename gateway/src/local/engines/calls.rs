@@ -13,6 +13,9 @@ use super::ask;
 /// A line of progress is JSON of a few hundred bytes.
 const LONGEST_LINE: usize = 64 * 1024;
 
+/// As much of a refusal as is passed on.
+const LONGEST_REFUSAL: usize = 300;
+
 /// Makes `call`, unless its own question says that it is not needed. Progress goes to `progress`.
 pub(super) async fn make(
     backend: Backend,
@@ -34,17 +37,19 @@ pub(super) async fn make(
     let status = response.status();
     let mut body = response.into_body();
     let mut lines = Lines::default();
+    let mut said = String::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| broken(&error))?;
         let Some(bytes) = frame.data_ref() else { continue };
         lines.add(bytes);
         while let Some(line) = lines.next() {
             heed(backend, call, &line, &progress)?;
+            note(&mut said, &line);
         }
     }
-    let rest = lines.rest();
-    heed(backend, call, &rest, &progress)?;
-    succeed(backend, call, status, &rest)
+    heed(backend, call, &lines.rest(), &progress)?;
+    note(&mut said, &lines.rest());
+    succeed(backend, call, status, &said)
 }
 
 fn heed(
@@ -64,6 +69,13 @@ fn heed(
     Ok(())
 }
 
+/// Adds a line to what was said, as far as a person wants to read it.
+fn note(said: &mut String, line: &str) {
+    if said.len() < LONGEST_REFUSAL {
+        said.extend([line, " "]);
+    }
+}
+
 fn succeed(backend: Backend, call: &Call, status: StatusCode, said: &str) -> Result<(), Failure> {
     if status.is_success() {
         return Ok(());
@@ -74,7 +86,7 @@ fn succeed(backend: Backend, call: &Call, status: StatusCode, said: &str) -> Res
         Reason::DiedWhileLoading => Reason::UnhealthyAnswer,
         reason => reason,
     };
-    let said: String = said.chars().take(200).collect();
+    let said: String = said.trim().chars().take(LONGEST_REFUSAL).collect();
     let message = format!("{} answered {} with {status}: {said}", backend.name(), call.path);
     Err(Failure::new(reason, message))
 }

@@ -10,18 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Report};
-use flexinfer_core::backends::{
-    Backend, Exit, Gpu, Launch, ModelPlace, Placement, Platform, Vendor,
-};
+use flexinfer_core::backends::{Backend, Exit, Launch, ModelPlace, Placement, Platform};
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
-use flexinfer_crds::model::Vendor as AskedVendor;
 use tokio::sync::watch;
 
 use super::loading::Loading;
 use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
-use super::{Shared, external, failures, file_name, weights};
+use super::{Shared, external, failures, file_name, gpus, weights};
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;
@@ -180,7 +177,7 @@ impl Life {
             host: Ipv4Addr::LOCALHOST.to_string(),
             port,
             model,
-            gpu: gpu(&self.model),
+            gpu: gpus::asked_by(&self.model.spec, Path::new("/dev")),
             adapters: 0,
             adapter_rank: None,
             simulator_program: Some(self.shared.settings.program.to_string_lossy().into_owned()),
@@ -249,17 +246,4 @@ enum Outcome {
     Stop(Duration),
     Ended(super::supervised::Ending),
     Unready(Failure),
-}
-
-/// The GPUs that the Model asks for. Which maker's they are on this machine is the engine's own
-/// affair, unless the Model says.
-fn gpu(model: &Model) -> Gpu {
-    let Some(asked) = &model.spec.gpu else { return Gpu::none() };
-    let vendor = match asked.vendor {
-        Some(AskedVendor::Cpu) => return Gpu::none(),
-        Some(AskedVendor::Amd) => Vendor::Amd,
-        Some(AskedVendor::Nvidia | AskedVendor::Auto) | None => Vendor::Nvidia,
-    };
-    let count = asked.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
-    Gpu { vendor, architecture: None, count }
 }

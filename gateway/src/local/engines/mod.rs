@@ -8,6 +8,7 @@ mod ask;
 mod calls;
 mod external;
 mod failures;
+mod gpus;
 mod life;
 mod loading;
 mod output;
