@@ -12,3 +12,4 @@ mod chat;
 mod client;
 mod faults;
 mod life;
+mod program;
