@@ -1,5 +1,5 @@
-//! OpenAI's own Python and Node clients, unchanged, against a local gateway with simulated models; and the
-//! k6 scenarios of loadtest/ under a stand-in for k6.
+//! OpenAI's own Python and Node clients, unchanged, against a local gateway with simulated models; the k6
+//! scenarios of loadtest/ under a stand-in for k6; and the README's examples as they lie there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,17 @@ const NODE_CLIENT: &str = "openai@6.30.1";
 /// Everything here lies in this folder of the checkout.
 const FOLDER: &str = "gateway/tests/clients";
 
-/// Both clients as steps of the test run.
+/// All of them as steps of the test run.
 pub(crate) fn steps(steps: &mut Report) {
     const PYTHON: &str = "OpenAI's Python client";
+    const EXAMPLES: &str = "examples";
     const NODE: &str = "OpenAI's Node client";
     const K6: &str = "k6 scenarios";
     if need(steps, PYTHON, &[prerequisites::PYTHON]) {
         steps.run(PYTHON, python);
+        steps.run(EXAMPLES, examples);
+    } else {
+        steps.skip(EXAMPLES, "they are driven by OpenAI's Python client");
     }
     if need(steps, NODE, &[prerequisites::NODE]) {
         steps.run(NODE, node);
@@ -50,11 +54,28 @@ pub(crate) fn python_with(packages: &[&str]) -> Result<PathBuf> {
 }
 
 fn python(counts: &mut Counts) -> Result<()> {
-    let python = python_with(&[PYTHON_CLIENT])?;
-    let mut test = program::named(python);
-    test.args(["-m", "unittest", "--verbose", "openai_client"]);
+    against_gateway(&mut python_test("openai_client", &[PYTHON_CLIENT])?, counts)
+}
+
+/// Each folder of examples is read without complaint; the quickstart is used as its reader would.
+fn examples(counts: &mut Counts) -> Result<()> {
+    let binary = workspace::gateway("dev")?;
+    let examples = workspace::root().join("examples");
+    for entry in fs::read_dir(&examples).context("cannot list the examples")? {
+        let folder = entry?.path();
+        let mut test = python_test("examples", &[PYTHON_CLIENT])?;
+        test.env("FLEXINFER_EXAMPLE", &folder);
+        run_against(&binary, &folder, &mut test, counts)?;
+    }
+    Ok(())
+}
+
+/// A module of `FOLDER` with Python's own test runner.
+pub(crate) fn python_test(module: &str, packages: &[&str]) -> Result<Command> {
+    let mut test = program::named(python_with(packages)?);
+    test.args(["-m", "unittest", "--verbose", module]);
     test.current_dir(workspace::root().join(FOLDER)).env("PYTHONDONTWRITEBYTECODE", "1");
-    against_gateway(&mut test, counts)
+    Ok(test)
 }
 
 fn node(counts: &mut Counts) -> Result<()> {

@@ -7,10 +7,13 @@ use anyhow::{Result, bail};
 
 use crate::program;
 
-/// Something the build or the tests need: present if any of its programs is.
+/// Something the build or the tests need: present if any of its programs is, and the proof, where there is
+/// one, succeeds.
 pub(crate) struct Need {
     pub name: &'static str,
     programs: &'static [&'static str],
+    /// A command that fails where what is there will not do.
+    proof: &'static [&'static str],
     why: &'static str,
     /// The package's name per package manager, in the order of `MANAGERS`.
     packages: [&'static str; 6],
@@ -33,42 +36,49 @@ const MANAGERS: [Manager; 6] = [
 pub(crate) const COMPILER: Need = Need {
     name: "a C compiler",
     programs: &["cc", "gcc", "clang"],
+    proof: &[],
     why: "TLS, compression and the allocator hold C code",
     packages: ["gcc libc6-dev", "gcc", "gcc", "gcc", "gcc musl-dev", "gcc"],
 };
 pub(crate) const COMPILER_CXX: Need = Need {
     name: "a C++ compiler",
     programs: &["c++", "g++", "clang++"],
+    proof: &[],
     why: "llama.cpp is written in C++",
     packages: ["g++", "gcc-c++", "gcc", "gcc-c++", "g++", "gcc"],
 };
 pub(crate) const CMAKE: Need = Need {
     name: "cmake",
     programs: &["cmake"],
+    proof: &[],
     why: "it builds zlib-ng, which Pingora links",
     packages: ["cmake"; 6],
 };
 pub(crate) const MAKE: Need = Need {
     name: "make",
     programs: &["make", "ninja"],
+    proof: &[],
     why: "cmake hands the work to it",
     packages: ["make"; 6],
 };
 pub(crate) const PYTHON: Need = Need {
-    name: "Python 3",
+    name: "Python 3 with venv",
     programs: &["python3"],
+    proof: &["python3", "-c", "import venv, ensurepip"],
     why: "the tests drive the gateway with OpenAI's Python client",
     packages: ["python3 python3-venv", "python3", "python", "python3", "python3", "python"],
 };
 pub(crate) const NODE: Need = Need {
-    name: "Node with npm",
+    name: "Node 20 or newer with npm",
     programs: &["npm"],
+    proof: &["node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"],
     why: "the tests drive the gateway with OpenAI's Node client",
     packages: ["nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "node"],
 };
 pub(crate) const NGINX: Need = Need {
     name: "nginx",
     programs: &["nginx"],
+    proof: &[],
     why: "the bench measures beside it",
     packages: ["nginx-light"; 6],
 };
@@ -87,7 +97,7 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
         println!("Installing {names} with apt-get");
         install(&missing)?;
         match missing.iter().find(|need| !present(need)) {
-            Some(need) => bail!("{} was installed but is not on PATH", need.name),
+            Some(need) => bail!("{} was installed and still is not there: too old?", need.name),
             None => return Ok(()),
         }
     }
@@ -96,7 +106,11 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
 
 /// Whether a need is met already.
 pub(crate) fn present(need: &Need) -> bool {
-    need.programs.iter().any(|program| program::find(program).is_some())
+    let there = need.programs.iter().any(|program| program::find(program).is_some());
+    there
+        && need.proof.split_first().is_none_or(|(program, arguments)| {
+            program::output(Command::new(program).args(arguments)).is_ok()
+        })
 }
 
 fn install(missing: &[&Need]) -> Result<()> {

@@ -10,9 +10,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::clients::{python_with, run_against};
+use crate::clients::{python_test, run_against};
 use crate::test::{Counts, Report, need};
-use crate::{prerequisites, program, workspace};
+use crate::{prerequisites, workspace};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -44,13 +44,8 @@ fn test(real_model: bool, counts: &mut Counts) -> Result<()> {
     let weights = if real_model { models::smollm2()? } else { models::tiny()? };
     let binary = workspace::gateway("dev")?;
     let folder = std::env::temp_dir().join(format!("flexinfer-llamacpp-{}", std::process::id()));
-    let outcome = prepare(&folder, &server, &weights).and_then(|()| {
-        let mut script = program::named(python_with(&[])?);
-        script.args(["-m", "unittest", "--verbose", "llamacpp"]);
-        script.current_dir(workspace::root().join("gateway/tests/clients"));
-        script.env("PYTHONDONTWRITEBYTECODE", "1");
-        run_against(&binary, &folder, &mut script, counts)
-    });
+    let outcome = prepare(&folder, &server, &weights)
+        .and_then(|()| run_against(&binary, &folder, &mut python_test("llamacpp", &[])?, counts));
     drop(fs::remove_dir_all(&folder));
     outcome
 }
