@@ -7,9 +7,11 @@ pub mod facts;
 pub mod form;
 mod models_list;
 pub mod paths;
+mod usage;
 
 pub use content_type::{BodyKind, Boundary};
 pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;
 pub use form::{Form, FormScanner};
 pub use models_list::{Liveness, model_object, models_list};
+pub use usage::{Usage, UsageReader};

@@ -62,6 +62,8 @@ pub struct FormScanner {
 }
 
 const LINE_END: &[u8] = b"\r\n";
+/// What the closing delimiter has behind the boundary.
+const CLOSING: &[u8] = b"--";
 
 #[derive(Debug)]
 enum State {
@@ -71,6 +73,8 @@ enum State {
     Model(Vec<u8>),
     /// In the headers of a part, from the line end before them.
     Headers,
+    /// At the byte behind the closing delimiter's dashes, which must not go on with the line.
+    Closing,
     /// Behind the closing delimiter, where nothing counts.
     Closed,
 }
@@ -121,7 +125,7 @@ impl FormScanner {
     /// Ends the form, which must have come to its closing delimiter.
     pub fn finish(self) -> Result<Form, Rejection> {
         match (self.state, self.opens_at) {
-            (State::Closed, Some(opens_at)) => {
+            (State::Closing | State::Closed, Some(opens_at)) => {
                 Ok(Form { model: self.model, opens_at, boundary: self.boundary })
             }
             (State::Passing, None) => Err(invalid("its boundary appears nowhere in it")),
@@ -137,6 +141,7 @@ impl FormScanner {
             let step = match self.state {
                 State::Passing | State::Model(_) => self.content(rest, used)?,
                 State::Headers => self.headers(rest, used)?,
+                State::Closing => self.behind_closing(rest)?,
                 State::Closed => return Ok(pending.len()),
             };
             used += step.used;
@@ -160,11 +165,24 @@ impl FormScanner {
             }
             Line::Closing => {
                 self.end_part(begins)?;
-                self.state = State::Closed;
-                Ok(Step { used: at + delimiter, more: true })
+                self.state = State::Closing;
+                Ok(Step { used: at + delimiter + CLOSING.len(), more: true })
             }
             Line::Data | Line::Undecided => Ok(Step { used: at, more: false }),
         }
+    }
+
+    /// Makes sure that the closing delimiter's line ends where it should: some readers take a line
+    /// that goes on for a delimiter and others for content.
+    fn behind_closing(&mut self, rest: &[u8]) -> Result<Step, Rejection> {
+        match rest.first() {
+            None => return Ok(Step { used: 0, more: false }),
+            Some(b' ' | b'\t' | b'\r' | b'\n') => self.state = State::Closed,
+            Some(_) => {
+                return Err(invalid("its closing boundary is followed by other bytes at once"));
+            }
+        }
+        Ok(Step { used: 0, more: true })
     }
 
     /// Where the next delimiter begins, or the first byte that may yet turn out to begin one.
@@ -191,6 +209,10 @@ impl FormScanner {
                 _ => Err(invalid("a part has more than 16 KiB of headers")),
             };
         };
+        if end == 0 {
+            // Readers disagree on where the content of such a part begins.
+            return Err(invalid("a part has no headers"));
+        }
         // The blank line's own end is left, as a delimiter may try to use it for its own.
         let content = end + LINE_END.len();
         self.blank_line = Some(self.place + used + content);
@@ -259,7 +281,7 @@ fn line(after: &[u8]) -> Line {
     let padding = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let rest = after.get(padding..).unwrap_or_default();
     match rest {
-        _ if after.starts_with(b"--") => Line::Closing,
+        _ if after.starts_with(CLOSING) => Line::Closing,
         _ if padding > MOST_PADDING => Line::Data,
         [b'\r', b'\n', ..] => Line::Delimiter(padding),
         [] | [b'\r'] => Line::Undecided,

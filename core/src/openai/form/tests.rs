@@ -121,10 +121,8 @@ fn what_is_called_model_and_is_no_field_is_passed_over() {
         "Content-Disposition: attachment; name=\"model\"",
         "Content-Disposition: form-data; name=\"models\"",
         "Content-Type: text/plain",
-        "",
     ] {
-        let text =
-            format!("--XB\r\n{head}{}\r\nx\r\n--XB--", if head.is_empty() { "" } else { "\r\n" });
+        let text = format!("--XB\r\n{head}\r\n\r\nx\r\n--XB--");
         assert_eq!(scan(text).expect("a form").model, None, "{head}");
     }
 }
@@ -152,7 +150,9 @@ fn a_form_that_cannot_be_read_is_refused() {
         (&*headers, "16 KiB of headers"),
         (&*name, "longer than 4 KiB"),
         (&*(field("model", "") + "--XB--"), "not empty"),
+        ("--XB\r\n\r\nx\r\n--XB--", "no headers"),
         ("--XB\r\nX: y\r\n\r\n--XB--", "followed by a boundary at once"),
+        ("--XB\r\nX: y\r\n\r\nz\r\n--XB--XB\r\n", "followed by other bytes at once"),
     ] {
         let said = scan_cut("XB", text.as_bytes(), 7).expect_err("refused").message();
         assert!(said.contains(problem), "{said}");
