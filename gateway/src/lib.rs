@@ -1,5 +1,6 @@
 //! The gateway: one front door for every model. `docs/request-path.md` tells a request's way through it.
 
+pub mod admin;
 pub mod lifecycle;
 pub mod local;
 pub mod metrics;
@@ -7,6 +8,9 @@ pub mod proxy;
 pub mod queues;
 pub mod replay;
 pub mod server;
+pub mod settings;
+pub mod signals;
+pub mod telemetry;
 
 mod context;
 mod stages;

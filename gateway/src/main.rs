@@ -1,13 +1,42 @@
 //! The gateway's program: reads the command line and hands over.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::Context;
+use clap::Parser;
+use flexinfer_gateway::local;
+use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings};
+
+// Chosen by measurement: see docs/decisions.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|command| command == "supervise") {
-        let command: Vec<OsString> = args.skip_while(|arg| arg == "--").collect();
-        return flexinfer_gateway::local::supervise(&command);
+    let outcome = match CommandLine::parse().command {
+        Command::Supervise { command } => return local::supervise(&command),
+        Command::Simulate(arguments) => simulate(*arguments),
+        Command::Local(arguments) => serve_local(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("flexinfer-gateway: {error:#}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::from(2)
+}
+
+fn simulate(arguments: flexinfer_simulator::SimulateArgs) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+    runtime.block_on(flexinfer_simulator::run(arguments))
+}
+
+fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let settings = Settings::local(&arguments.serve, environment)?;
+    if arguments.print_settings {
+        print!("{}", settings.page());
+        return Ok(());
+    }
+    anyhow::bail!("serving is not wired up yet")
 }

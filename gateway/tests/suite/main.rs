@@ -1,4 +1,4 @@
-//! The gateway's tests against real processes and sockets, in one binary.
+//! The gateway over real sockets and processes: every test has a world of its own.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,14 @@
     reason = "a test fails by panicking, in its own functions too"
 )]
 
+mod admin;
+mod bodies;
+mod events;
+mod heads;
+mod leaving;
 mod local_engines;
 mod local_supervisor;
 mod local_world;
+mod program;
+mod retries;
+mod world;

@@ -1,0 +1,99 @@
+//! The admin port: metrics, health, and pages for whoever wants to know what is going on. It answers for
+//! as long as the process lives, also when requests are not taken any more.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use tokio::task::JoinHandle;
+use tracing::error;
+
+use crate::lifecycle::{Lifecycle, Phase};
+use crate::metrics::Metrics;
+
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The answer of `/debug/models`, made when it is asked for.
+pub type ModelsPage = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
+/// What the pages are made of.
+#[derive(Clone)]
+pub struct Pages {
+    /// `/metrics`.
+    pub metrics: Arc<Metrics>,
+    /// Brings gauges up to date, before each look at the metrics.
+    pub refresh: Arc<dyn Fn() + Send + Sync>,
+    /// `/readyz`.
+    pub lifecycle: Arc<Lifecycle>,
+    /// `/debug/config`: the settings in force, secrets masked.
+    pub settings: Arc<BTreeMap<&'static str, String>>,
+    /// `/debug/models`: phases, residents, queues, last log lines.
+    pub models: ModelsPage,
+}
+
+/// The running admin port; dropping it ends it.
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Serves `pages` on `listener`.
+pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let address = listener.local_addr()?;
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/debug/config", get(config))
+        .route("/debug/models", get(models))
+        .with_state(pages);
+    let task = tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            error!(%error, "the admin port ended");
+        }
+    });
+    Ok(Admin { address, task })
+}
+
+async fn ready(State(pages): State<Pages>) -> Response {
+    match pages.lifecycle.phase() {
+        Phase::Serving => "ok".into_response(),
+        Phase::Draining | Phase::Closed => {
+            (StatusCode::SERVICE_UNAVAILABLE, "draining").into_response()
+        }
+    }
+}
+
+async fn metrics(State(pages): State<Pages>) -> Response {
+    (pages.refresh)();
+    match pages.metrics.page() {
+        Ok(page) => ([(CONTENT_TYPE, METRICS_TYPE)], page).into_response(),
+        Err(problem) => {
+            error!(error = %problem, "the metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+async fn config(State(pages): State<Pages>) -> Json<BTreeMap<&'static str, String>> {
+    Json(BTreeMap::clone(&pages.settings))
+}
+
+async fn models(State(pages): State<Pages>) -> Json<serde_json::Value> {
+    Json((pages.models)())
+}

@@ -1,0 +1,215 @@
+//! How this process runs: flags, with the environment where a flag is not given. The only place that
+//! reads the environment, which is passed in; every complaint is told at once.
+
+mod command_line;
+mod pairs;
+mod reader;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flexinfer_core::queueing::{Backoff, Policy};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+pub use command_line::{Command, CommandLine, LocalArguments, LogFormat, ServeArguments};
+pub use reader::Complaints;
+pub use size::{Size, SizeError};
+
+use reader::Reader;
+
+use crate::proxy::Limits;
+use crate::server::Patience;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The settings that are in force, as types.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where requests come in.
+    pub listen: SocketAddr,
+    /// Where metrics, health and debug pages are.
+    pub admin_listen: SocketAddr,
+    /// Threads that serve requests.
+    pub threads: usize,
+    /// Where downloads, logs and the engines' own files are kept.
+    pub data_dir: PathBuf,
+    /// Folders that stand in for persistent volume claims.
+    pub claims: BTreeMap<String, PathBuf>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Which log lines are written.
+    pub log_level: Targets,
+    /// The bounds of the request path.
+    pub limits: Limits,
+    /// The bytes of all bodies held at once.
+    pub max_buffered_bytes: u64,
+    /// How patient queues are.
+    pub queue: Policy,
+    /// How patient a stop is.
+    pub patience: Patience,
+    /// VRAM that a group's residents may take together, in MiB.
+    pub vram_budgets: BTreeMap<String, u64>,
+    /// Every setting in force as text, by the name of its flag; secrets are masked.
+    pub shown: BTreeMap<&'static str, String>,
+}
+
+impl Settings {
+    /// Settings from the flags of `local` and `environment`, which answers a variable's name with its
+    /// value.
+    pub fn local(
+        arguments: &ServeArguments,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Complaints> {
+        let mut read = Reader::new(&environment);
+        let listen =
+            read.address("listen", arguments.listen.as_deref(), (Ipv4Addr::LOCALHOST, 8080));
+        let port = read.optional_port("port", arguments.port.as_deref());
+        let listen = port.map_or(listen, |port| SocketAddr::new(listen.ip(), port));
+        read.show("listen", listen);
+        let settings = Self {
+            listen,
+            admin_listen: read.address(
+                "admin-listen",
+                arguments.admin_listen.as_deref(),
+                (Ipv4Addr::LOCALHOST, 9090),
+            ),
+            threads: read.count("threads", arguments.threads.as_deref(), processors(), 1..=1024),
+            data_dir: read
+                .folder("data-dir", arguments.data_dir.as_deref(), || data_dir(&environment)),
+            claims: read.claims("pvc", &arguments.pvc),
+            log_format: read.choice("log-format", arguments.log_format.as_deref(), LogFormat::Text),
+            log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
+            limits: limits(&mut read, arguments),
+            max_buffered_bytes: read.size(
+                "max-buffered-bytes",
+                arguments.max_buffered_bytes.as_deref(),
+                GIB,
+            ),
+            queue: queue(&mut read, arguments),
+            patience: Patience {
+                drain_delay: read.duration_or_none(
+                    "drain-delay",
+                    arguments.drain_delay.as_deref(),
+                    Duration::ZERO,
+                ),
+                in_flight: read.duration_or_none(
+                    "shutdown-timeout",
+                    arguments.shutdown_timeout.as_deref(),
+                    600 * SECOND,
+                ),
+            },
+            vram_budgets: read.budgets("vram-budget", &arguments.vram_budget),
+            shown: BTreeMap::new(),
+        };
+        if environment("HF_TOKEN").is_some() {
+            read.show("HF_TOKEN", "set (not shown)");
+        }
+        let shown = read.finish()?;
+        Ok(Self { shown, ..settings })
+    }
+
+    /// One line per setting, for `--print-settings`.
+    pub fn page(&self) -> String {
+        let line = |(name, value): (&&str, &String)| [name, " = ", value, "\n"].concat();
+        self.shown.iter().map(line).collect()
+    }
+}
+
+fn limits<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &ServeArguments,
+) -> Limits {
+    Limits {
+        max_body: read.size("max-body", arguments.max_body.as_deref(), 256 * MIB),
+        body_pause: read.duration("body-pause", arguments.body_pause.as_deref(), 30 * SECOND),
+        body_deadline: read.duration(
+            "body-deadline",
+            arguments.body_deadline.as_deref(),
+            600 * SECOND,
+        ),
+        connect: read.duration("connect-timeout", arguments.connect_timeout.as_deref(), 5 * SECOND),
+        silence: read.duration("engine-silence", arguments.engine_silence.as_deref(), 600 * SECOND),
+        pooled: read.duration(
+            "engine-keepalive",
+            arguments.engine_keepalive.as_deref(),
+            4 * SECOND,
+        ),
+        connections: read.count(
+            "upstream-attempts",
+            arguments.upstream_attempts.as_deref(),
+            2,
+            1..=3,
+        ),
+    }
+}
+
+fn queue<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &ServeArguments,
+) -> Policy {
+    let enabled = read.choice("backoff-enabled", arguments.backoff_enabled.as_deref(), false);
+    let backoff = Backoff {
+        max_retries: read.count(
+            "backoff-max-retries",
+            arguments.backoff_max_retries.as_deref(),
+            3,
+            1..=100,
+        ),
+        initial_wait: read.duration(
+            "backoff-initial-wait",
+            arguments.backoff_initial_wait.as_deref(),
+            5 * SECOND,
+        ),
+        max_wait: read.duration(
+            "backoff-max-wait",
+            arguments.backoff_max_wait.as_deref(),
+            30 * SECOND,
+        ),
+    };
+    if backoff.initial_wait > backoff.max_wait {
+        read.complain(
+            "--backoff-initial-wait (PROXY_BACKOFF_INITIAL_WAIT) is longer than --backoff-max-wait",
+        );
+    }
+    Policy {
+        max_queue: read.count(
+            "max-queue-size",
+            arguments.max_queue_size.as_deref(),
+            100,
+            1..=1_000_000,
+        ),
+        queue_timeout: read.duration(
+            "queue-timeout",
+            arguments.queue_timeout.as_deref(),
+            60 * SECOND,
+        ),
+        cold_start_timeout: read.duration(
+            "cold-start-timeout",
+            arguments.cold_start_timeout.as_deref(),
+            60 * SECOND,
+        ),
+        backoff: enabled.then_some(backoff),
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The user's own data folder, as the XDG rules place it.
+fn data_dir(environment: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute =
+        |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
+    Some(data.join("flexinfer"))
+}

@@ -1,0 +1,65 @@
+//! The admin port tells what the gateway is at.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use flexinfer_gateway::admin::{self, Pages};
+use flexinfer_gateway::lifecycle::Phase;
+use flexinfer_gateway::server;
+use flexinfer_testkit::client::{Answer, Client, request};
+use flexinfer_testkit::eventually;
+use flexinfer_testkit::origin::Origin;
+
+use crate::world::{BOUND, World, model};
+
+async fn get(address: SocketAddr, path: &str) -> Answer {
+    let mut client = Client::connect(address).await.unwrap();
+    client.send(&request("GET", path, &[], b"")).await.unwrap();
+    client.answer_to("GET").await.unwrap()
+}
+
+#[tokio::test]
+async fn metrics_begin_at_zero_and_count_what_happens() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None), model("idle", None)]);
+    let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let pages = Pages {
+        metrics: Arc::clone(&world.metrics),
+        refresh: Arc::new(|| ()),
+        lifecycle: Arc::clone(&world.lifecycle),
+        settings: Arc::new(BTreeMap::from([("max-body", "64Mi".to_owned())])),
+        models: Arc::new(|| serde_json::json!([{"name": "m"}])),
+    };
+    let admin = admin::start(listener, pages).unwrap();
+
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post("/v1/chat/completions", br#"{"model":"m"}"#).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    client.post("/v1/chat/completions", br#"{"model":"made-up"}"#).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 404);
+
+    // A request is counted after its last byte has left.
+    assert!(eventually(BOUND, || world.lifecycle.in_flight() == 0).await);
+    let page = get(admin.address, "/metrics").await.text();
+    for line in [
+        r#"flexinfer_proxy_requests_total{model="m",status="success"} 1"#,
+        r#"flexinfer_proxy_requests_total{model="m",status="error"} 0"#,
+        r#"flexinfer_proxy_requests_total{model="idle",status="success"} 0"#,
+        r#"flexinfer_proxy_request_duration_seconds_count{model="m"} 1"#,
+        r#"flexinfer_proxy_queue_wait_duration_seconds_count{model="m"} 1"#,
+        r#"flexinfer_proxy_queue_depth{model="idle"} 0"#,
+        r#"flexinfer_proxy_upstream_retries_total{model="m",reason="connect"} 0"#,
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+    }
+    assert!(!page.contains("made-up"));
+
+    assert_eq!(get(admin.address, "/debug/config").await.json()["max-body"], "64Mi");
+    assert_eq!(get(admin.address, "/debug/models").await.json()[0]["name"], "m");
+    assert_eq!(get(admin.address, "/healthz").await.status(), 200);
+    assert_eq!(get(admin.address, "/readyz").await.status(), 200);
+    world.lifecycle.advance(Phase::Draining);
+    assert_eq!(get(admin.address, "/readyz").await.status(), 503);
+    assert_eq!(get(admin.address, "/healthz").await.status(), 200);
+}

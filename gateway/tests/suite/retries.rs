@@ -1,0 +1,154 @@
+//! What the engine cannot have begun is tried again; everything else is answered once.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flexinfer_testkit::client::Client;
+use flexinfer_testkit::eventually;
+use flexinfer_testkit::origin::{Action, Origin, answer};
+
+use crate::world::{BOUND, World, model};
+
+const CHAT: &str = "/v1/chat/completions";
+
+fn body(size: usize) -> Vec<u8> {
+    let mut body = br#"{"model":"m","prompt":""#.to_vec();
+    body.resize(size, b'x');
+    body.extend_from_slice(br#""}"#);
+    body
+}
+
+/// An address that nobody listens on.
+fn nobody() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn route_02_a_kept_connection_that_the_engine_closed_is_replaced_once() {
+    for size in [100, 65_600, 2 << 20] {
+        // The second request of a connection finds it reset before a byte of an answer.
+        let engine = Origin::start(|seen| match seen.index {
+            0 => vec![Action::Write(answer(200, &[], b"{}"))],
+            _ => vec![Action::Reset],
+        })
+        .await
+        .unwrap();
+        let world = World::new(engine.address, vec![model("m", Some("engine-name"))]);
+        let mut client = Client::connect(world.address).await.unwrap();
+        for _ in 0..2 {
+            client.post(CHAT, &body(size)).await.unwrap();
+            assert_eq!(client.answer().await.unwrap().status(), 200, "{size}");
+        }
+        let seen = engine.requests();
+        assert_eq!(seen.len(), 3, "one reset, one retry");
+        assert!(seen[1].body == seen[2].body, "the retry sends the same body");
+        assert_eq!((engine.connections(), world.desk.booked(), world.desk.rebooked()), (2, 2, 0));
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_may_have_begun_is_not_asked_twice() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let engine = Origin::start(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        vec![Action::Reset]
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(100)).await.unwrap();
+    let answer = client.answer().await.unwrap();
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["code"].as_str()),
+        (502, Some("bad_gateway"))
+    );
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn a_half_answered_head_on_a_kept_connection_is_not_asked_twice() {
+    let engine = Origin::start(|seen| match seen.index {
+        0 => vec![Action::Write(answer(200, &[], b"{}"))],
+        _ => vec![Action::Write(b"HTTP/1.1 200 O".to_vec()), Action::Close],
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(100)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    client.post(CHAT, &body(100)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 502);
+    assert_eq!(engine.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn an_engine_that_takes_no_connection_is_replaced_by_another() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(nobody(), vec![model("m", None)]);
+    world.desk.set_spare(engine.address);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(70_000)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    assert_eq!((engine.requests().len(), world.desk.rebooked()), (1, 1));
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn no_engine_at_all_is_502_after_the_tries_that_are_allowed() {
+    let world = World::new(nobody(), vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(100)).await.unwrap();
+    let answer = client.answer().await.unwrap();
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["code"].as_str()),
+        (502, Some("bad_gateway"))
+    );
+    assert_eq!(world.desk.rebooked(), 1);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_breaks_off_for_the_client_too() {
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let begun = format!("{head}9\r\ndata: 1\n\n\r\n").into_bytes();
+    let engine =
+        Origin::start(move |_| vec![Action::Write(begun.clone()), Action::Reset]).await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(100)).await.unwrap();
+    let answer = client.answer().await;
+    assert!(answer.is_err() || answer.is_ok_and(|answer| !answer.complete), "looks complete");
+    assert_eq!(engine.requests().len(), 1);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn an_early_refusal_of_a_long_body_reaches_the_client() {
+    // The engine answers after the head and closes without reading the body.
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut some = vec![0; 1000];
+            let _ = socket.read(&mut some).await;
+            let _ =
+                socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await;
+            let _ = socket.shutdown().await;
+            while matches!(socket.read(&mut some).await, Ok(count) if count > 0) {}
+        }
+    });
+    let world = World::new(address, vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(8 << 20)).await.unwrap();
+    let answer = client.answer().await.unwrap();
+    assert_eq!((answer.status(), answer.text().as_str()), (413, "{\"engine\":1}"));
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}

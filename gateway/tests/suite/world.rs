@@ -1,0 +1,240 @@
+//! A gateway on a port of its own, with models whose engines are whatever a test says.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use flexinfer_core::effective::Effective;
+use flexinfer_core::fleet::{Fleet, Served};
+use flexinfer_core::ids::{BookingId, GroupId, ModelId};
+use flexinfer_core::openai::Liveness;
+use flexinfer_core::rejection::Rejection;
+use flexinfer_gateway::lifecycle::Lifecycle;
+use flexinfer_gateway::metrics::Metrics;
+use flexinfer_gateway::proxy::{Limits, Parts, Proxy};
+use flexinfer_gateway::queues::{Booking, Dispatch};
+use flexinfer_gateway::replay::Budget;
+use flexinfer_gateway::server::{self, Running};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// How long a state may take to come about on a slow machine.
+pub(crate) const BOUND: Duration = Duration::from_secs(30);
+
+/// The limits of a test's gateway, before the test changes some.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        max_body: 64 << 20,
+        body_pause: BOUND,
+        body_deadline: 4 * BOUND,
+        connect: BOUND,
+        silence: BOUND,
+        pooled: Duration::from_secs(4),
+        connections: 2,
+    }
+}
+
+/// A model called `name` whose engine insists on `engine_name`, if that is given.
+pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
+    let id = ModelId::new("default", name);
+    let effective = Effective {
+        group: GroupId::Alone(id.clone()),
+        id,
+        generation: 1,
+        priority: 100,
+        force_promotion: false,
+        warm_primary: false,
+        swap_cooldown: Duration::from_secs(300),
+        vram_estimate_mib: None,
+        drain_limit: Duration::from_secs(60),
+        min_replicas: 0,
+        max_replicas: 1,
+        idle_timeout: Duration::from_secs(300),
+        cold_start_timeout: None,
+        startup_limit: Duration::from_secs(300),
+        preload: false,
+        slots: None,
+        max_queue: None,
+        served_name: engine_name.map(str::to_owned),
+        aliases: Vec::new(),
+        service_labels: Vec::new(),
+        parked: false,
+    };
+    Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)
+}
+
+/// Hands out slots on engines that tests set up; the gate makes requests wait.
+pub(crate) struct Desk {
+    engines: Mutex<HashMap<String, SocketAddr>>,
+    open: watch::Sender<bool>,
+    next: AtomicU64,
+    held: Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>,
+    booked: AtomicUsize,
+    rebooked: AtomicUsize,
+    /// Where a request goes whose first engine took no connection.
+    spare: Mutex<Option<SocketAddr>>,
+}
+
+/// Counts one for as long as it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Desk {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            engines: Mutex::default(),
+            open: watch::Sender::new(true),
+            next: AtomicU64::new(1),
+            held: Arc::default(),
+            waiting: Arc::default(),
+            booked: AtomicUsize::new(0),
+            rebooked: AtomicUsize::new(0),
+            spare: Mutex::default(),
+        })
+    }
+
+    /// Requests wait from now on.
+    pub(crate) fn close(&self) {
+        self.open.send_replace(false);
+    }
+
+    /// Requests wait no more.
+    pub(crate) fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    pub(crate) fn set_engine(&self, model: &str, address: SocketAddr) {
+        self.engines.lock().insert(model.to_owned(), address);
+    }
+
+    pub(crate) fn set_spare(&self, address: SocketAddr) {
+        *self.spare.lock() = Some(address);
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn booked(&self) -> usize {
+        self.booked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn rebooked(&self) -> usize {
+        self.rebooked.load(Ordering::SeqCst)
+    }
+
+    fn slot(&self, served: Arc<Served>, address: SocketAddr) -> Booking {
+        let id = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
+        let held = Counted::new(&self.held);
+        Booking::new(id, served, address, move |_| drop(held))
+    }
+}
+
+/// The desk as the gateway sees it.
+struct Counter(Arc<Desk>);
+
+impl Dispatch for Counter {
+    fn book(&self, served: Arc<Served>) -> BoxFuture<'static, Result<Booking, Rejection>> {
+        let desk = Arc::clone(&self.0);
+        async move {
+            let waiting = Counted::new(&desk.waiting);
+            let mut open = desk.open.subscribe();
+            let _ = open.wait_for(|open| *open).await;
+            drop(waiting);
+            desk.booked.fetch_add(1, Ordering::SeqCst);
+            let address = desk.engines.lock().get(served.name()).copied();
+            match address {
+                Some(address) => Ok(desk.slot(served, address)),
+                None => Err(Rejection::QueueFull { model: served.effective.id.clone(), limit: 0 }),
+            }
+        }
+        .boxed()
+    }
+
+    fn rebook(&self, failed: Booking) -> BoxFuture<'static, Result<Booking, Rejection>> {
+        let desk = Arc::clone(&self.0);
+        async move {
+            desk.rebooked.fetch_add(1, Ordering::SeqCst);
+            let address = desk.spare.lock().unwrap_or(failed.address);
+            Ok(desk.slot(Arc::clone(&failed.served), address))
+        }
+        .boxed()
+    }
+}
+
+/// One gateway and what it works with.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) gateway: Running,
+}
+
+impl World {
+    /// A gateway for `models`, all of them on the engine at `engine`.
+    pub(crate) fn new(engine: SocketAddr, models: Vec<Served>) -> Self {
+        Self::with(engine, models, limits(), 1 << 30)
+    }
+
+    /// The same with other limits.
+    pub(crate) fn with(
+        engine: SocketAddr,
+        models: Vec<Served>,
+        limits: Limits,
+        budget: u64,
+    ) -> Self {
+        let desk = Desk::new();
+        for model in &models {
+            desk.set_engine(model.name(), engine);
+        }
+        let (fleet, _) = Fleet::build(models);
+        let budget = Budget::new(budget);
+        let lifecycle = Lifecycle::new();
+        let metrics = Metrics::new().unwrap();
+        metrics.know(fleet.listed().map(|model| model.name()));
+        let proxy = Proxy::new(Parts {
+            fleet: Arc::new(ArcSwap::from_pointee(fleet)),
+            dispatch: Arc::new(Counter(Arc::clone(&desk))),
+            liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle" }),
+            limits,
+            budget: Arc::clone(&budget),
+            lifecycle: Arc::clone(&lifecycle),
+            metrics: Arc::clone(&metrics),
+        });
+        let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let gateway = server::start(listener, proxy, Arc::clone(&lifecycle), 2).unwrap();
+        Self { address: gateway.address, desk, budget, lifecycle, metrics, gateway }
+    }
+
+    /// Whether nothing is held for any request any more.
+    pub(crate) fn at_rest(&self) -> bool {
+        self.desk.held() == 0
+            && self.desk.waiting() == 0
+            && self.budget.held() == 0
+            && self.lifecycle.in_flight() == 0
+    }
+}
