@@ -6,10 +6,11 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use flexinfer_core::activation::{Reason, Report};
+use flexinfer_core::activation::{Reason, Report, Substage};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use crate::local_hub::Hub;
 use crate::local_world::{World, assert_failure, eventually, model, processes_with};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -158,6 +159,49 @@ fn a_model_file_that_is_missing_is_named() {
         "backend": "llamacpp", "source": "pvc://weights/missing.gguf"
     }))));
     assert_failure(&failure, Reason::BadSource, &["data/pvc/weights/missing.gguf", "claim"]);
+}
+
+#[test]
+fn a_model_file_that_is_cut_short_is_told_before_the_engine_starts() {
+    let world = World::new();
+    fs::write(world.path("cut.gguf"), "GG").unwrap();
+    let failure = world.failed(world.start_model(&model(&json!({
+        "backend": "llamacpp", "source": "file://./cut.gguf"
+    }))));
+    assert_failure(&failure, Reason::BadSource, &["cut.gguf", "damaged"]);
+}
+
+#[test]
+fn a_model_on_a_hub_is_downloaded_once_and_handed_to_its_engine() {
+    let hub = Hub::start();
+    let world = World::with_hub(&hub.endpoint);
+    let spec = json!({
+        "backend": "command",
+        "source": "HF://org/name:weights.txt",
+        "config": { "command": ["python3", "engine.py", "{port}", "reads", "{model}"] },
+    });
+    let first = world.start_model(&model(&spec));
+    world.ready(first);
+    assert!(world.log_lines().contains(&"read the weights".to_owned()), "{:?}", world.log_lines());
+    let told = world.reports_of(first).into_iter().any(|report| match report {
+        Report::Progress { progress, .. } => progress.substage == Substage::Downloading,
+        _ => false,
+    });
+    assert!(told, "the progress of the download was reported");
+    world.engines.stop(first, 10 * SECOND);
+    world.gone(first);
+    drop(hub);
+    world.ready(world.start_model(&model(&spec)));
+}
+
+#[test]
+fn a_model_that_the_hub_does_not_have_is_a_bad_source() {
+    let hub = Hub::start();
+    let world = World::with_hub(&hub.endpoint);
+    let failure = world.failed(world.start_model(&model(&json!({
+        "backend": "vllm", "source": "HF://org/missing"
+    }))));
+    assert_failure(&failure, Reason::BadSource, &["org/missing"]);
 }
 
 #[test]

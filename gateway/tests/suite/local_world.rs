@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
+use flexinfer_fetching::FetchSettings;
 use flexinfer_gateway::local::{Engines, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,6 +33,8 @@ if mode == 'taken-once':
     mark = sys.argv[3]
     if not os.path.exists(mark):
         open(mark, 'w').close(); say('OSError: Address already in use'); sys.exit(1)
+if mode == 'reads':
+    say('read ' + open(sys.argv[3]).read())
 if mode == 'stubborn':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if mode == 'daemon':
@@ -84,6 +87,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with_hub("http://127.0.0.1:1")
+    }
+
+    /// Engines whose models are downloaded from the hub at `endpoint`.
+    pub(crate) fn with_hub(endpoint: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("engine.py"), ENGINE).unwrap();
         fs::write(folder.path().join("ollama.py"), OLLAMA).unwrap();
@@ -92,6 +100,7 @@ impl World {
             data: folder.path().join("data"),
             models: folder.path().to_path_buf(),
             claims: std::collections::BTreeMap::default(),
+            fetching: FetchSettings::new(endpoint, None).unwrap(),
         };
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = {

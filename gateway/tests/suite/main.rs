@@ -14,6 +14,7 @@ mod events;
 mod heads;
 mod leaving;
 mod local_engines;
+mod local_hub;
 mod local_supervisor;
 mod local_world;
 mod program;

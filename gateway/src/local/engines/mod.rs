@@ -24,6 +24,7 @@ use std::time::Duration;
 use flexinfer_core::activation::Report;
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
+use flexinfer_fetching::FetchSettings;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub models: PathBuf,
     /// Folders that stand in for persistent volume claims, by the claim's name.
     pub claims: BTreeMap<String, PathBuf>,
+    /// The hub that models are downloaded from, and how.
+    pub fetching: FetchSettings,
 }
 
 /// Takes the reports. Called from the engines' own tasks; must not block.

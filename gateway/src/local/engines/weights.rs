@@ -1,6 +1,6 @@
 //! Gets a model's weights to where its engine reads them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flexinfer_core::activation::{Failure, Progress, Reason};
@@ -17,7 +17,7 @@ pub(super) async fn find(
     settings: &Settings,
     backend: Backend,
     spec: &ModelSpec,
-    progress: impl Fn(Progress),
+    progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<ModelPlace, Failure> {
     let Some(text) = spec.source.as_deref().filter(|source| !source.is_empty()) else {
         return Ok(ModelPlace::Nothing);
@@ -36,43 +36,51 @@ pub(super) async fn find(
         claims: settings.claims.clone(),
     };
     match source.place(&roots, &selection) {
-        Place::Here(path) => here(&source, &path),
+        Place::Here(path) => {
+            there(&source, &path)?;
+            // The simulator reads whatever bytes there are.
+            if backend != Backend::Simulator {
+                whole(path.clone()).await?;
+            }
+            Ok(ModelPlace::Path(path.to_string_lossy().into_owned()))
+        }
         Place::ByEngine(_) => Ok(ModelPlace::Reference(text.to_owned())),
-        Place::Downloaded { folder, model } => {
-            download(settings, &source, &selection, &folder, progress).await?;
+        Place::Downloaded { folder, .. } => {
+            let model = flexinfer_fetching::fetch(
+                &source,
+                &selection,
+                &folder,
+                &settings.fetching,
+                &progress,
+            )
+            .await?;
             Ok(ModelPlace::Path(model.to_string_lossy().into_owned()))
         }
     }
 }
 
-fn here(source: &Source, path: &Path) -> Result<ModelPlace, Failure> {
-    let shown = path.display();
+/// Refuses weights that are missing or may not be read, with the place where they were looked for.
+fn there(source: &Source, path: &Path) -> Result<(), Failure> {
     let readable = std::fs::metadata(path).and_then(|found| {
         if found.is_file() { std::fs::File::open(path).map(drop) } else { Ok(()) }
     });
-    match readable {
-        Ok(()) => Ok(ModelPlace::Path(path.to_string_lossy().into_owned())),
-        Err(error) => {
-            let hint = match source {
-                Source::Pvc(location) => format!(
-                    "; in local mode the claim `{}` is a folder: put the files there",
-                    location.claim
-                ),
-                _ => String::new(),
-            };
-            let message = format!("spec.source: {source} is {shown}: {error}{hint}");
-            Err(Failure::new(Reason::BadSource, message))
-        }
-    }
+    readable.map_err(|error| {
+        let hint = match source {
+            Source::Pvc(location) => format!(
+                "; in local mode the claim `{}` is a folder: put the files there",
+                location.claim
+            ),
+            _ => String::new(),
+        };
+        let message = format!("spec.source: {source} is {}: {error}{hint}", path.display());
+        Failure::new(Reason::BadSource, message)
+    })
 }
 
-#[expect(clippy::unused_async, reason = "it will wait for the download")]
-async fn download(
-    _settings: &Settings,
-    source: &Source,
-    _selection: &Selection,
-    _folder: &Path,
-    _progress: impl Fn(Progress),
-) -> Result<(), Failure> {
-    Err(Failure::new(Reason::BadSource, format!("{source}: downloads are not connected yet")))
+/// Refuses weights that are cut or damaged, as far as their format tells.
+async fn whole(path: PathBuf) -> Result<(), Failure> {
+    let checked =
+        tokio::task::spawn_blocking(move || flexinfer_fetching::check_weights(&path)).await;
+    // Cut off only by the end of the runtime; the engine would tell.
+    checked.unwrap_or(Ok(()))
 }

@@ -1,0 +1,34 @@
+//! A hub on loopback that has the repository `org/name` with the one file `weights.txt`. What can go
+//! wrong with a hub is tested where downloads are made, in `fetching`.
+
+use axum::Router;
+use axum::routing::get;
+use serde_json::json;
+
+/// Serves until it is dropped.
+pub(crate) struct Hub {
+    pub(crate) endpoint: String,
+    _runtime: tokio::runtime::Runtime,
+}
+
+const WEIGHTS: &str = "the weights";
+
+impl Hub {
+    pub(crate) fn start() -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let list = json!({
+            "sha": "a".repeat(40),
+            "siblings": [{ "rfilename": "weights.txt", "size": WEIGHTS.len() }],
+        });
+        let router = Router::new()
+            .route(
+                "/api/models/org/name/revision/{revision}",
+                get(move || async move { axum::Json(list) }),
+            )
+            .route("/org/name/resolve/{revision}/weights.txt", get(|| async { WEIGHTS }));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { endpoint, _runtime: runtime }
+    }
+}
