@@ -1,12 +1,13 @@
 //! An engine that already runs at `config.url`: asked whether it serves, never started, never
 //! stopped.
 
+use std::time::Duration;
+
 use super::command::{EVERY_API, PROBE, probe};
 use super::engine::{Engine, MINUTE};
 use super::keys::{Key, Takes};
 use super::{Api, Complaint, Config, Launch, LaunchError, Placement, Subject, Vendor};
 use crate::sources::Scheme;
-use std::time::Duration;
 
 pub(super) struct External;
 

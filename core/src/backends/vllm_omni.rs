@@ -1,5 +1,7 @@
 //! vLLM-Omni: `vllm serve MODEL --omni`, by its CLI guide. Speech, images and text from one server.
 
+use std::time::Duration;
+
 use super::engine::{Engine, MINUTE};
 use super::explain::Clue;
 use super::keys::{Key, Takes, arguments};
@@ -8,7 +10,6 @@ use super::{
     Api, Complaint, Config, Launch, LaunchError, MetricNames, Placement, Subject, metrics, vllm,
 };
 use crate::sources::Scheme;
-use std::time::Duration;
 
 pub(super) struct VllmOmni;
 
