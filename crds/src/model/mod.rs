@@ -18,8 +18,10 @@ mod resources;
 mod rules;
 mod serverless;
 mod status;
+mod texts;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::Toleration;
 use kube::{CustomResource, KubeSchema};
@@ -42,6 +44,7 @@ pub use status::{
     GpuStatus, LoadingSubstage, Metrics, ModelStatus, Phase, SharedGroupState, SharedGroupStatus,
     Traffic,
 };
+pub use texts::{TEXT_FORMS, TextForm};
 
 /// One model to serve: which engine runs it, from where its weights come, which GPUs it needs and
 /// when it sleeps.
@@ -96,7 +99,7 @@ pub struct ModelSpec {
 
     /// Pins the image, whichever it is: 64 hexadecimal digits, with or without `sha256:`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(sha256:)?[a-f0-9]{64}$"))]
+    #[schemars(regex(pattern = texts::IMAGE_DIGEST))]
     pub image_digest: Option<String>,
 
     /// Which GPUs the model needs, and how it shares them. Without this block it runs on the CPU.
@@ -152,6 +155,17 @@ pub struct ModelSpec {
     /// Makes the weights smaller after they were fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantize: Option<Quantization>,
+}
+
+/// The OpenAPI schema of the whole object, as it is installed on a cluster.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let definition = <Model as kube::CustomResourceExt>::crd();
+        let schema = definition.spec.versions.into_iter().next().and_then(|version| version.schema);
+        serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema))
+            .unwrap_or_default()
+    });
+    &SCHEMA
 }
 
 fn free_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -53,7 +53,7 @@ pub struct Quantization {
 
     /// The share of GPU memory the job may take, as a text. The default is `"0.80"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(0(\.[0-9]{1,4})?|1(\.0{1,4})?)$"))]
+    #[schemars(regex(pattern = super::texts::MEMORY_FRACTION))]
     pub gpu_memory_fraction: Option<String>,
 
     /// How long the job may take, in seconds. The default is the format's.

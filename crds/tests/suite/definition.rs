@@ -1,14 +1,16 @@
 //! The definition that is installed on a cluster.
 
 use flexinfer_crds::Model;
+use flexinfer_crds::model::TEXT_FORMS;
 use kube::CustomResourceExt;
 use serde_json::Value;
 
 const YAML: &str = include_str!("../../yaml/models.inference.flexinfer.ai.yaml");
 
-pub(crate) fn schema() -> Value {
-    let crd = serde_json::to_value(Model::crd()).unwrap();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+pub(crate) fn schema() -> &'static Value {
+    let schema = flexinfer_crds::model::schema();
+    assert!(schema["properties"]["spec"].is_object(), "{schema}");
+    schema
 }
 
 /// Calls `look` with each schema below `schema` and its path.
@@ -68,14 +70,14 @@ fn kubectl_get_shows_the_columns_of_the_original() {
 
 #[test]
 fn no_field_has_a_default_in_the_schema() {
-    visit(&schema(), "", &mut |path, schema| {
+    visit(schema(), "", &mut |path, schema| {
         assert!(schema.get("default").is_none(), "{path} has a default");
     });
 }
 
 #[test]
 fn every_field_is_described() {
-    visit(&schema(), "", &mut |path, schema| {
+    visit(schema(), "", &mut |path, schema| {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let described = property["description"].as_str().is_some_and(|text| !text.is_empty());
             assert!(described || path.is_empty(), "{path}.{name} has no description");
@@ -91,7 +93,7 @@ fn the_description_of_a_field_is_its_own_and_not_that_of_its_type() {
 
 #[test]
 fn the_schema_is_structural() {
-    visit(&schema(), "", &mut |path, schema| {
+    visit(schema(), "", &mut |path, schema| {
         let typed =
             schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == Value::Bool(true);
         assert!(typed, "{path} has no type: {schema}");
@@ -100,6 +102,16 @@ fn the_schema_is_structural() {
         }
         if let Some(format) = schema["format"].as_str() {
             assert!(["int32", "int64", "date-time"].contains(&format), "{path} is a {format}");
+        }
+    });
+}
+
+#[test]
+fn local_mode_can_check_every_pattern() {
+    visit(schema(), "", &mut |path, schema| {
+        if let Some(pattern) = schema["pattern"].as_str() {
+            let known = TEXT_FORMS.iter().any(|form| form.pattern == pattern);
+            assert!(known, "{path}: {pattern} is not among TEXT_FORMS");
         }
     });
 }
