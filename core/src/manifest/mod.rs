@@ -1,1 +1,108 @@
-//! (being written)
+//! Files of Models: one reader for both platforms, so that a file means the same in a folder and on
+//! a cluster. It tells everything that is wrong at once, each with its line and what to do, and a
+//! faulty document never hides the others. Called by local mode on every change of its folder.
+
+mod complaint;
+mod envelope;
+mod metadata;
+mod nearest;
+mod node;
+mod object;
+mod reader;
+mod scalar;
+mod schema;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use flexinfer_crds::Model;
+
+pub use complaint::Complaint;
+
+use complaint::{Notes, Place};
+use envelope::Document;
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// The Models without a fault, in the order of the file.
+    pub models: Vec<ParsedModel>,
+    /// What is worth knowing: skipped kinds, older spellings, options that do nothing.
+    pub warnings: Vec<Complaint>,
+    /// What keeps a document from being used.
+    pub errors: Vec<Complaint>,
+}
+
+/// A Model and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParsedModel {
+    /// The Model, as the file says it: no defaults are applied.
+    pub model: Model,
+    /// The line where its document begins, counted from 1.
+    pub line: usize,
+}
+
+/// What the bytes of `file` hold; its name is only for complaints.
+pub fn parse(file: &str, bytes: &[u8]) -> Parsed {
+    let mut notes = Notes::of(file);
+    let mut models: Vec<ParsedModel> = Vec::new();
+    if let Some(text) = text(bytes, &mut notes) {
+        for node in reader::documents(text, &mut notes) {
+            for document in envelope::open(&node, &mut notes) {
+                models.extend(read(&document, &models, &mut notes));
+            }
+        }
+    }
+    let Notes { mut errors, mut warnings, .. } = notes;
+    errors.sort_by_key(|complaint| (complaint.line, complaint.column));
+    warnings.sort_by_key(|complaint| (complaint.line, complaint.column));
+    Parsed { models, warnings, errors }
+}
+
+/// The Model of a document, unless it has a fault or its name is taken by an earlier one.
+fn read(
+    document: &Document<'_>,
+    earlier: &[ParsedModel],
+    notes: &mut Notes,
+) -> Option<ParsedModel> {
+    let model = object::model(document, notes)?;
+    let name = (&model.metadata.namespace, &model.metadata.name);
+    let twin = earlier
+        .iter()
+        .find(|known| (&known.model.metadata.namespace, &known.model.metadata.name) == name);
+    if let Some(twin) = twin {
+        let message =
+            format!("metadata.name: the Model on line {} has this name already", twin.line);
+        notes.error(document.node.place_of(["metadata", "name"]), message);
+        return None;
+    }
+    Some(ParsedModel { model, line: document.node.place.line })
+}
+
+/// The file as text, without a byte-order mark.
+fn text<'b>(bytes: &'b [u8], notes: &mut Notes) -> Option<&'b str> {
+    if bytes.len() > reader::MAX_BYTES {
+        let message = format!(
+            "the file has {} bytes; at most {} are read, so split it",
+            bytes.len(),
+            reader::MAX_BYTES
+        );
+        notes.error(Place::START, message);
+        return None;
+    }
+    if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
+        notes.error(Place::START, "the file is UTF-16; save it as UTF-8");
+        return None;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text.strip_prefix('\u{FEFF}').unwrap_or(text)),
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = 1 + memchr::memchr_iter(b'\n', before).count();
+            let place = Place { line, column: 1 };
+            notes.error(place, "the line is not UTF-8; save the file as UTF-8");
+            None
+        }
+    }
+}

@@ -43,7 +43,7 @@ pub struct Gpu {
     pub vram_estimate_mb: Option<i64>,
 
     /// How long a model of the group that has work keeps the GPU after a swap. The largest value
-    /// of the group counts; `0` switches it off. The default is `5m`.
+    /// of the group counts; `0s` switches it off. The default is `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_cooldown: Option<Duration>,
 

@@ -1,0 +1,209 @@
+//! A Model with every default applied: the one place where defaults meet a spec.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flexinfer_crds::model::{Gpu, Serverless, Vendor, WarmPolicy};
+use flexinfer_crds::{Model, keys};
+
+use crate::backends::{Backend, Complaint, Config};
+use crate::ids::{GroupId, ModelId};
+
+/// What a Model means once its own values, its backend's defaults and the process's defaults are
+/// put together. Everything that serves a model reads this and never the raw spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effective {
+    /// Which Model this is.
+    pub id: ModelId,
+    /// `metadata.generation` on a cluster, a counter of edits in local mode.
+    pub generation: u64,
+    /// The group whose members share a GPU; a model that shares with nobody is alone.
+    pub group: GroupId,
+    /// `gpu.priority`, 0..=1000, default 100.
+    pub priority: i32,
+    /// `gpu.forcePromotion`.
+    pub force_promotion: bool,
+    /// `gpu.warmPolicy: primary`.
+    pub warm_primary: bool,
+    /// `gpu.swapCooldown`, default 5 minutes; the group uses the largest of its members.
+    pub swap_cooldown: Duration,
+    /// `gpu.vramEstimateMB` in MiB, for the sum of the model's GPUs.
+    pub vram_estimate_mib: Option<u64>,
+    /// `gpu.drainTimeout`: how long a leaving model may finish what it serves.
+    pub drain_limit: Duration,
+    /// Engines that stay up without any request.
+    pub min_replicas: u32,
+    /// The most engines that load may ask for; never below `min_replicas`, never zero.
+    pub max_replicas: u32,
+    /// How long nothing may be in flight before the model goes to sleep.
+    pub idle_timeout: Duration,
+    /// `serverless.coldStartTimeout`, if the Model says one.
+    pub cold_start_timeout: Option<Duration>,
+    /// How long one engine may take from its start until its probe answers.
+    pub startup_limit: Duration,
+    /// `config.preloadOnDeploy` of a model that shares with nobody.
+    pub preload: bool,
+    /// Requests at once per engine; `None` is no limit.
+    pub slots: Option<u32>,
+    /// The annotation `flexinfer.ai/max-queue`, if set: 0 is no queue.
+    pub max_queue: Option<u32>,
+    /// The name the engine itself knows the model by, written into the request where it differs.
+    pub served_name: Option<String>,
+    /// `litellm.servedModelName` and `litellm.aliases`, trimmed, without duplicates.
+    pub aliases: Vec<String>,
+    /// `serviceLabels`.
+    pub service_labels: Vec<String>,
+    /// `litellm.enabled: false`: the model answers to nobody and is not listed.
+    pub parked: bool,
+}
+
+/// What the process says where a Model does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// The namespace of a Model whose file names none.
+    pub namespace: Arc<str>,
+}
+
+impl Default for Defaults {
+    /// Namespace `default`.
+    fn default() -> Self {
+        Self { namespace: "default".into() }
+    }
+}
+
+/// `gpu.priority` of a model that says none.
+const PRIORITY: i32 = 100;
+
+/// `gpu.swapCooldown` of a model that says none.
+const SWAP_COOLDOWN: Duration = Duration::from_secs(5 * 60);
+
+impl Effective {
+    /// What `model` means; `generation` tells its edits apart. Otherwise everything that keeps it
+    /// from meaning anything, each with the field and what to do.
+    pub fn of(model: &Model, generation: u64, defaults: &Defaults) -> Result<Self, Vec<Complaint>> {
+        let spec = &model.spec;
+        let mut complaints = Vec::new();
+        let name = model.metadata.name.as_deref().unwrap_or_default();
+        if name.is_empty() {
+            complaints.push(Complaint::error("metadata.name", "missing; give the model a name"));
+        }
+        let backend = wanted(backend_of(model).map(Some), &mut complaints);
+        let config = Config::of(Some(&spec.config));
+        let preload = wanted(config.flag("preloadOnDeploy"), &mut complaints).unwrap_or(false);
+        let slots = wanted(max_concurrency(config), &mut complaints);
+        let max_queue = wanted(max_queue(model), &mut complaints);
+        let (Some(backend), true) = (backend, complaints.is_empty()) else {
+            return Err(complaints);
+        };
+
+        let namespace = model.metadata.namespace.as_deref().unwrap_or(&defaults.namespace);
+        let id = ModelId::new(namespace, name);
+        let group = group_of(&id, spec.gpu.as_ref());
+        let shared = matches!(group, GroupId::Shared { .. });
+        let gpu = spec.gpu.clone().unwrap_or_default();
+        let serverless = spec.serverless.clone().unwrap_or_default();
+        let litellm = spec.litellm.clone().unwrap_or_default();
+        let (min_replicas, max_replicas) = replicas(&serverless);
+        Ok(Self {
+            generation,
+            group,
+            priority: gpu.priority.unwrap_or(PRIORITY),
+            force_promotion: gpu.force_promotion == Some(true),
+            warm_primary: gpu.warm_policy == Some(WarmPolicy::Primary),
+            swap_cooldown: gpu.swap_cooldown.map_or(SWAP_COOLDOWN, Into::into),
+            vram_estimate_mib: vram_estimate(&gpu),
+            drain_limit: gpu.drain_timeout.map_or_else(|| backend.drain_limit(), Into::into),
+            min_replicas,
+            max_replicas,
+            idle_timeout: serverless
+                .idle_timeout
+                .map_or_else(|| backend.idle_timeout(), Into::into),
+            cold_start_timeout: serverless.cold_start_timeout.map(Into::into),
+            startup_limit: backend.startup_limit(config),
+            preload: preload && !shared,
+            slots: slots.or_else(|| backend.slots(config)),
+            max_queue,
+            served_name: backend.served_name(model),
+            aliases: distinct(litellm.served_model_name.iter().chain(&litellm.aliases), name),
+            service_labels: distinct(&spec.service_labels, ""),
+            parked: litellm.enabled == Some(false),
+            id,
+        })
+    }
+}
+
+/// The value, or nothing and one more complaint.
+fn wanted<T>(read: Result<Option<T>, Complaint>, complaints: &mut Vec<Complaint>) -> Option<T> {
+    read.unwrap_or_else(|complaint| {
+        complaints.push(complaint);
+        None
+    })
+}
+
+fn backend_of(model: &Model) -> Result<Backend, Complaint> {
+    Backend::of(model).map_err(|error| {
+        let message = error.to_string();
+        let message = message.strip_prefix("spec.backend: ").unwrap_or(&message);
+        Complaint::error("spec.backend", message)
+    })
+}
+
+fn max_concurrency(config: Config<'_>) -> Result<Option<u32>, Complaint> {
+    match config.count("maxConcurrency")? {
+        Some(0) => Err(Complaint::error(
+            "spec.config.maxConcurrency",
+            "0 would let no request through; write how many an engine takes at once, or leave it out",
+        )),
+        slots => Ok(slots),
+    }
+}
+
+fn max_queue(model: &Model) -> Result<Option<u32>, Complaint> {
+    let annotations = model.metadata.annotations.as_ref();
+    let Some(text) = annotations.and_then(|all| all.get(keys::MAX_QUEUE)) else { return Ok(None) };
+    text.trim().parse().map(Some).map_err(|_| {
+        let field = format!("metadata.annotations[{}]", keys::MAX_QUEUE);
+        let message = format!("`{text}` is not a number of requests; write \"0\" or more");
+        Complaint::error(field, message)
+    })
+}
+
+fn group_of(id: &ModelId, gpu: Option<&Gpu>) -> GroupId {
+    let gpu = gpu.filter(|gpu| gpu.vendor != Some(Vendor::Cpu));
+    let shared = gpu.and_then(|gpu| gpu.shared.as_deref()).map(str::trim).unwrap_or_default();
+    if shared.is_empty() {
+        return GroupId::Alone(id.clone());
+    }
+    GroupId::Shared { namespace: Arc::clone(&id.namespace), name: shared.into() }
+}
+
+/// The spec's estimate is per GPU; what is packed is the model.
+fn vram_estimate(gpu: &Gpu) -> Option<u64> {
+    let count = gpu.count.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
+    let estimate = u64::try_from(gpu.vram_estimate_mb?).ok()?;
+    Some(estimate.saturating_mul(count))
+}
+
+/// The fewest and the most engines.
+fn replicas(serverless: &Serverless) -> (u32, u32) {
+    let least = u32::from(serverless.enabled == Some(false));
+    let count = |replicas: Option<i32>| replicas.and_then(|count| u32::try_from(count).ok());
+    let min = count(serverless.min_replicas).unwrap_or(0).max(least);
+    let max = count(serverless.max_replicas).unwrap_or(1).max(min).max(1);
+    (min, max)
+}
+
+/// The names without blanks around them, each once, without `own`.
+fn distinct<'a>(names: impl IntoIterator<Item = &'a String>, own: &str) -> Vec<String> {
+    let mut distinct = Vec::new();
+    for name in names {
+        let name = name.trim();
+        if !name.is_empty() && name != own && !distinct.iter().any(|known| known == name) {
+            distinct.push(name.to_owned());
+        }
+    }
+    distinct
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! From a document to a Model: its metadata, its fields against the schema, the rules over several
+//! fields, and what its backend says about it.
+
+use flexinfer_crds::model::{broken_rules, schema};
+use flexinfer_crds::{GROUP, Model};
+use serde_json::{Value, json};
+
+use super::complaint::{Notes, Place};
+use super::envelope::{Document, VERSION};
+use super::metadata;
+use super::nearest::nearest;
+use super::node::Node;
+use super::schema as fields;
+use crate::backends::{self, Backend};
+use crate::effective::{Defaults, Effective};
+
+/// The fields of an object.
+const PARTS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// The Model of `document`, unless it has a fault; all faults are told in `notes`.
+pub(super) fn model(document: &Document<'_>, notes: &mut Notes) -> Option<Model> {
+    let node = document.node;
+    let known = notes.errors.len();
+    for field in node.fields().iter().filter(|field| !PARTS.contains(&field.name.as_str())) {
+        let hint = match nearest(&field.name, PARTS) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "what describes the model stands under `spec`".to_owned(),
+        };
+        notes.error(field.place, format!("{}: unknown field; {hint}", field.name));
+    }
+    let metadata = metadata::read(node, notes);
+    let spec = spec(node, notes);
+    if notes.errors.len() > known {
+        return None;
+    }
+    let object = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": "Model",
+        "metadata": metadata,
+        "spec": spec?,
+    });
+    let model: Model = match serde_json::from_value(object) {
+        Ok(model) => model,
+        // The schema has been kept, so that this says something new about the two.
+        Err(error) => {
+            notes.error(node.place_of(["spec"]), format!("spec: {error}"));
+            return None;
+        }
+    };
+    judge(&model, node, notes);
+    (notes.errors.len() == known).then_some(model)
+}
+
+/// The spec as JSON, with its faults told.
+fn spec(node: &Node, notes: &mut Notes) -> Option<Value> {
+    let Some(spec) = node.field("spec") else {
+        notes.error(node.place, "spec is missing; say at least `backend` and `source`");
+        return None;
+    };
+    let spec_schema = schema().get("properties")?.get("spec")?;
+    fields::check(spec_schema, &spec.node, "spec", notes);
+    let Value::Object(mut json) = spec.node.to_json(false) else { return None };
+    // Only in the free options does a null say something.
+    if let Some(config) = spec.node.field("config") {
+        json.insert("config".to_owned(), config.node.to_json(true));
+    }
+    Some(Value::Object(json))
+}
+
+/// What is wrong with a Model whose fields are each in order.
+fn judge(model: &Model, node: &Node, notes: &mut Notes) {
+    let mut told = Vec::new();
+    for broken in broken_rules(&model.spec) {
+        let path = std::iter::once("spec").chain(broken.field.iter().copied());
+        notes.error(node.place_of(path), format!("spec: {}", broken.message));
+        told.push(format!("spec.{}", broken.field.join(".")));
+    }
+    let mut complaints = Effective::of(model, 0, &Defaults::default()).err().unwrap_or_default();
+    if let Ok(backend) = Backend::of(model) {
+        complaints.extend(backend.check(model));
+    }
+    // A backend says in its own words what a rule has said of the same field.
+    complaints.retain(|complaint| !told.contains(&complaint.field));
+    for complaint in complaints {
+        let place = place_of(&complaint, node);
+        if complaint.warning {
+            notes.warning(place, complaint.to_string());
+        } else {
+            notes.error(place, complaint.to_string());
+        }
+    }
+}
+
+/// The place of the field that a complaint names, or of the nearest one around it.
+fn place_of(complaint: &backends::Complaint, node: &Node) -> Place {
+    let mut steps: Vec<&str> = Vec::new();
+    for part in complaint.field.split('[') {
+        // A key in brackets may have points of its own.
+        let names = match part.split_once(']') {
+            Some((key, names)) => {
+                steps.push(key);
+                names
+            }
+            None => part,
+        };
+        steps.extend(names.split('.').filter(|name| !name.is_empty()));
+    }
+    node.place_of(steps)
+}
