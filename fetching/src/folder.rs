@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flexinfer_core::sources::RelativePath;
 use flexinfer_core::sources::download::Conversation;
@@ -11,6 +12,9 @@ use crate::record::Record;
 
 /// The name of our own folder in the destination.
 const OURS: &str = ".flexinfer";
+
+/// A partial file that has not grown for a week will not be gone on with.
+const FORGOTTEN: Duration = Duration::from_hours(7 * 24);
 
 pub(crate) struct Folder<'a> {
     root: &'a Path,
@@ -60,15 +64,15 @@ impl<'a> Folder<'a> {
         paths.iter().all(|path| is_here(path).is_some()).then(|| conversation.model_path(self.root))
     }
 
-    /// Removes partial files that nobody owns: what other commits left behind.
+    /// Removes partial files that nobody came back for: of other commits and other selections.
     pub(crate) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(self.partials()) else { return };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let stem = name.to_str().and_then(|name| name.strip_suffix(".partial"));
-            if stem.is_some_and(|key| !key.contains('.')) {
-                // Whoever takes it meanwhile has renamed it; nothing is lost but a resumption.
-                let _gone_or_taken = fs::remove_file(entry.path());
+            let changed = entry.metadata().and_then(|metadata| metadata.modified());
+            let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+            if age.is_some_and(|age| age > FORGOTTEN) {
+                // Whoever takes it just now has renamed it, or begins anew: both are right.
+                let _taken = fs::remove_file(entry.path());
             }
         }
     }

@@ -59,6 +59,11 @@ impl Partial {
         Ok(self.file.metadata()?.len())
     }
 
+    /// Digests what was written earlier.
+    pub(crate) fn catch_up(&mut self) -> io::Result<()> {
+        self.digest_to(self.length()?)
+    }
+
     /// Where it lies now.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use flexinfer_core::activation::{Failure, Reason};
@@ -24,6 +26,9 @@ use crate::weights;
 /// Parts that wait to be written; more would only fill memory where the disk is slow.
 const PARTS_IN_HAND: usize = 32;
 
+/// How often it is told that something takes long.
+const TELLING: Duration = Duration::from_secs(2);
+
 /// What the files of one download share.
 pub(crate) struct Saving<'a> {
     pub(crate) client: &'a Client,
@@ -42,11 +47,13 @@ impl Saving<'_> {
     ) -> Result<(RemoteFile, Saved), Failure> {
         let mut counted = 0;
         let target = remote.path.below(self.folder.root());
-        if let Some(saved) = already(&target, &remote, known).await? {
+        let looking = already(&target, &remote, known);
+        if let Some(saved) = self.telling("checking", looking).await? {
             self.meter.count(&mut counted, saved.size);
             return Ok((remote, saved));
         }
-        let mut partial = self.claim(&target, &remote).await?;
+        let claiming = self.claim(&target, &remote);
+        let mut partial = self.telling("checking", claiming).await?;
         let have = partial.length().map_err(|error| failed("reading", &partial, &error))?;
         let mut transfer = self.conversation.transfer(remote.clone(), have);
         loop {
@@ -60,7 +67,8 @@ impl Saving<'_> {
                     tokio::time::sleep(wait).await;
                 }
                 TransferStep::Verify => {
-                    let (checked, matching) = verify(partial, &remote).await?;
+                    let checking = verify(partial, &remote);
+                    let (checked, matching) = self.telling("checking", checking).await?;
                     partial = checked;
                     transfer.verified(matching);
                 }
@@ -77,13 +85,28 @@ impl Saving<'_> {
         }
     }
 
+    /// Awaits `work`, which may take minutes on a large file, and tells so now and then: silence
+    /// would be taken for a download that hangs.
+    async fn telling<T>(&self, doing: &str, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            match tokio::time::timeout(TELLING, &mut work).await {
+                Ok(done) => return done,
+                Err(_) => self.meter.tell_now(doing),
+            }
+        }
+    }
+
     async fn claim(&self, target: &Path, remote: &RemoteFile) -> Result<Partial, Failure> {
         let parent = target.parent().unwrap_or(self.folder.root()).to_path_buf();
         let partials = self.folder.partials();
         let (remote, lock) = (remote.clone(), self.lock.clone());
         let claimed = off_thread(move || {
             std::fs::create_dir_all(&parent)?;
-            Partial::claim(&partials, &remote, lock)
+            let mut partial = Partial::claim(&partials, &remote, lock)?;
+            // Before the hub is asked, or its answer would wait for us to read what we have.
+            partial.catch_up()?;
+            Ok(partial)
         });
         claimed.await.map_err(|error| failures::of_file("writing", target, &error))
     }

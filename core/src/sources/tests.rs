@@ -172,3 +172,12 @@ proptest! {
         let _ = text.parse::<Source>();
     }
 }
+
+#[test]
+fn the_documentation_has_a_row_for_every_scheme() {
+    let page = include_str!("../../../docs/sources.md");
+    for scheme in Scheme::iter() {
+        let row = format!("| `{}` |", scheme.example());
+        assert!(page.contains(&row), "docs/sources.md lacks {row}");
+    }
+}

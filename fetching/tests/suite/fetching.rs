@@ -145,3 +145,16 @@ async fn sources_and_files_that_cannot_be_are_refused() {
     assert_eq!(nobody.reason, Reason::BadSource);
     assert!(nobody.message.contains("no revision"), "{nobody}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partial_files_of_others_are_kept_until_nobody_came_back_for_a_week() {
+    let world = World::with(repository()).await;
+    let partials = world.destination().join(".flexinfer/partial");
+    fs::create_dir_all(&partials).unwrap();
+    fs::write(partials.join("new.partial"), "x").unwrap();
+    fs::write(partials.join("old.partial"), "x").unwrap();
+    let old = fs::File::options().write(true).open(partials.join("old.partial")).unwrap();
+    old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(200)).unwrap();
+    world.fetch().await.unwrap();
+    assert_eq!(world.partials(), [("new.partial".to_owned(), 1)]);
+}

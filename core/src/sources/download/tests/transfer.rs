@@ -133,6 +133,21 @@ fn a_page_in_place_of_the_file_costs_nothing_that_is_here() {
 }
 
 #[test]
+fn a_gated_file_and_one_that_is_gone_are_told_at_once() {
+    for (status, code, reason) in [
+        (401, "GatedRepo", Reason::GatedRepository),
+        (403, "GatedRepo", Reason::GatedRepository),
+        (404, "EntryNotFound", Reason::BadSource),
+    ] {
+        let mut transfer = transfer(Some(10), 0);
+        asked(&mut transfer);
+        transfer.head(&head(status, &[("x-error-code", code)]));
+        let TransferStep::Failed(failure) = transfer.next() else { panic!("{status}") };
+        assert_eq!(failure.reason, reason, "{status}");
+    }
+}
+
+#[test]
 fn an_expired_signature_is_renewed_by_asking_the_hub_again() {
     let mut transfer = transfer(Some(10), 0);
     asked(&mut transfer);
