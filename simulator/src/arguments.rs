@@ -52,14 +52,6 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "BLOCKS", default_value_t = 4_096)]
     pub prefix_cache_blocks: usize,
 
-    /// How long the engine takes.
-    #[command(flatten)]
-    pub timing: TimingArgs,
-
-    /// What goes wrong.
-    #[command(flatten)]
-    pub fault: FaultArgs,
-
     /// Close a connection that had no request for so long; vLLM's server does so after 5s.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub keep_alive: Option<Duration>,
@@ -71,6 +63,14 @@ pub struct SimulateArgs {
     /// Let requests ask for faults by x-simulate-* headers, such as x-simulate-cut-after-tokens: 3.
     #[arg(long)]
     pub allow_request_faults: bool,
+
+    /// How long the engine takes.
+    #[command(flatten)]
+    pub timing: TimingArgs,
+
+    /// What goes wrong.
+    #[command(flatten)]
+    pub fault: FaultArgs,
 }
 
 /// Flags that set how long the engine takes.

@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 
 /// Requests kept; older ones are forgotten.
 const KEPT: usize = 8_192;
+/// Bytes of bodies kept; beyond it the oldest requests are forgotten too.
+const KEPT_BYTES: usize = 512 << 20;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +81,24 @@ impl RecordedRequest {
 pub(crate) struct RequestLog {
     on: bool,
     next: AtomicU64,
-    kept: Mutex<VecDeque<RecordedRequest>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    requests: VecDeque<RecordedRequest>,
+    body_bytes: usize,
+}
+
+impl Kept {
+    fn forget_beyond_bounds(&mut self) {
+        while self.requests.len() > KEPT
+            || (self.body_bytes > KEPT_BYTES && self.requests.len() > 1)
+        {
+            let Some(oldest) = self.requests.pop_front() else { break };
+            self.body_bytes -= oldest.body.len();
+        }
+    }
 }
 
 impl RequestLog {
@@ -96,7 +115,7 @@ impl RequestLog {
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         if self.on {
             let mut kept = self.kept.lock();
-            kept.push_back(RecordedRequest {
+            kept.requests.push_back(RecordedRequest {
                 number,
                 connection,
                 method: head.method.clone(),
@@ -107,15 +126,13 @@ impl RequestLog {
                 status: None,
                 outcome: Outcome::Open,
             });
-            if kept.len() > KEPT {
-                kept.pop_front();
-            }
+            kept.forget_beyond_bounds();
         }
         Entry { log: Arc::clone(self), number, ended: false }
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
-        self.kept.lock().iter().cloned().collect()
+        self.kept.lock().requests.iter().cloned().collect()
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -128,8 +145,12 @@ impl RequestLog {
         }
         // Newest last: a request under way is near the end.
         let mut kept = self.kept.lock();
-        if let Some(entry) = kept.iter_mut().rev().find(|entry| entry.number == number) {
+        let kept = &mut *kept;
+        if let Some(entry) = kept.requests.iter_mut().rev().find(|entry| entry.number == number) {
+            let before = entry.body.len();
             change(entry);
+            kept.body_bytes += entry.body.len() - before;
+            kept.forget_beyond_bounds();
         }
     }
 }
@@ -198,6 +219,17 @@ mod tests {
         assert!(requests[0].body_sha256().starts_with("ba7816bf"));
         assert_eq!(requests[1].outcome, Outcome::BrokenOff);
         assert!(!requests[1].body_complete);
+    }
+
+    #[test]
+    fn bodies_are_kept_up_to_a_bound() {
+        let log = Arc::new(RequestLog::new(true));
+        let body = Bytes::from(vec![0; KEPT_BYTES / 2]);
+        for _ in 0..4 {
+            log.begin(0, &head()).body_read(&body);
+        }
+        let numbers: Vec<u64> = log.requests().iter().map(|request| request.number).collect();
+        assert_eq!(numbers, [2, 3]);
     }
 
     #[test]

@@ -108,3 +108,14 @@ async fn a_client_that_leaves_a_hanging_origin_is_noticed() {
     client.reset().unwrap();
     assert!(eventually(BOUND, || origin.left_early() == 1).await);
 }
+
+#[tokio::test]
+async fn bytes_after_the_end_are_a_fault_also_when_the_script_closes() {
+    let origin = Origin::start(|_| vec![Action::Close]).await.unwrap();
+    let mut client = Client::connect(origin.address).await.unwrap();
+    let mut bytes = request("POST", "/", &[], b"four");
+    bytes.extend_from_slice(b"\r\n");
+    client.send(&bytes).await.unwrap();
+    assert!(eventually(BOUND, || !origin.faults().is_empty()).await);
+    assert_eq!((origin.begun(), origin.requests().len()), (1, 1));
+}
