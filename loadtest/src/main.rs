@@ -3,6 +3,9 @@
 
 mod compare;
 mod cpu;
+mod crowd;
+mod memory;
+mod open_files;
 mod requests;
 mod streams;
 mod targets;
@@ -27,6 +30,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let Task::Compare(arguments) = Arguments::parse().task;
+    open_files::as_many_as_allowed();
     // One thread: the machine's other cores belong to what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = runtime

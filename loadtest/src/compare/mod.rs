@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::targets::{Name, Programs, Target};
 use crate::work::{ENGINE_MODEL, MODEL};
-use crate::{cpu, requests, streams};
+use crate::{cpu, crowd, requests, streams};
 use report::Report;
 
 #[derive(Args)]
@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// Streams at once
     #[arg(long, default_value_t = 500)]
     streams: usize,
+    /// Requests that wait for one sleeping model
+    #[arg(long, default_value_t = 1000)]
+    waiters: usize,
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
@@ -110,6 +113,10 @@ async fn measure(
         report.requests.insert(connections, rounds);
     }
     report.events = event_streams(&targets, arguments.streams, &pace).await?;
+    drop(targets);
+    eprintln!("{} requests for one sleeping model", arguments.waiters);
+    let gateway = programs.ours.join("flexinfer-gateway");
+    report.crowd = Some(crowd::gather(&gateway, &folder.join("crowd"), arguments.waiters).await?);
     Ok(report)
 }
 

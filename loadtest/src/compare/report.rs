@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::Round;
+use crate::crowd::Crowd;
 use crate::targets::Name;
 
 /// The connections at which CPU per request is compared: enough to keep the proxy busy.
@@ -21,6 +22,7 @@ pub(crate) struct Report {
     pub requests: BTreeMap<usize, BTreeMap<Name, Vec<Round>>>,
     /// CPU microseconds per event, by target and round.
     pub events: BTreeMap<Name, Vec<f64>>,
+    pub crowd: Option<Crowd>,
 }
 
 impl Report {
@@ -45,6 +47,14 @@ impl Report {
         println!("\n{} streams at 20 events/s", self.streams);
         for (name, rounds) in &self.events {
             println!("{:<14}{:>12.1} CPU µs/event", name.shown(), median(rounds.iter().copied()));
+        }
+        if let Some(crowd) = self.crowd {
+            println!(
+                "\n{} requests for one sleeping model: {} answered",
+                crowd.waiters, crowd.answered
+            );
+            print!("memory per connection {} bytes, ", crowd.bytes_per_connection);
+            println!("and per waiting request of 2 KB {} bytes more", crowd.bytes_per_waiter);
         }
         println!("\nFlexInfer against the others, {BUSY} connections for CPU, {ALONE} for latency");
         for (ratio, value) in self.ratios() {
@@ -96,6 +106,12 @@ impl Report {
             "streams": self.streams,
             "requests": requests,
             "cpu_us_per_event": events.collect::<Map<_, _>>(),
+            "crowd": self.crowd.map(|crowd| json!({
+                "waiters": crowd.waiters,
+                "answered": crowd.answered,
+                "bytes_per_connection": crowd.bytes_per_connection,
+                "bytes_per_waiter": crowd.bytes_per_waiter,
+            })),
         })
     }
 
@@ -145,7 +161,7 @@ mod tests {
         ]);
         let events = BTreeMap::from([(Name::Nginx, vec![10.0]), (Name::Gateway, vec![25.0])]);
         let requests = BTreeMap::from([(1, targets.clone()), (32, targets)]);
-        let report = Report { threads: 2, streams: 500, requests, events };
+        let report = Report { threads: 2, streams: 500, requests, events, crowd: None };
         let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
         assert_eq!(json["cpu_vs_pingora"], 1.25);
         assert_eq!(json["cpu_vs_nginx"], 2.5);

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::requests::connect;
 use crate::work::{ECHO, Work};
+pub(crate) use gateway::asleep as sleeping_gateway;
 
 /// How long a program may take to serve its first request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,6 +57,15 @@ impl Target {
 
     /// The model name that a request sent here has when it arrives at the upstream, once requests get there.
     pub(crate) async fn model_upstream(&mut self) -> Result<String> {
+        self.until(ask).await
+    }
+
+    /// Waits until it takes connections.
+    pub(crate) async fn serves(&mut self) -> Result<()> {
+        self.until(async |address| connect(address).await.map(drop)).await
+    }
+
+    async fn until<Told>(&mut self, ask: impl AsyncFn(&str) -> Result<Told>) -> Result<Told> {
         let begun = Instant::now();
         loop {
             let told = ask(&self.address).await;
@@ -63,7 +73,7 @@ impl Target {
                 bail!("{} ended with {status}", self.name.shown());
             }
             match told {
-                Ok(model) => return Ok(model),
+                Ok(told) => return Ok(told),
                 Err(error) if begun.elapsed() > PATIENCE => {
                     return Err(error)
                         .with_context(|| format!("{} does not serve", self.name.shown()));
