@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::{Cause, Fleet, Served};
 use crate::effective::Effective;
 use crate::ids::{GroupId, ModelId};
@@ -181,4 +183,30 @@ fn conflicts_name_their_cause() {
         causes,
         [Cause::AliasShared, Cause::NameShared, Cause::AliasShared, Cause::NameShared]
     );
+}
+
+proptest! {
+    #[test]
+    fn every_listed_name_finds_its_model_and_every_lost_name_is_told(
+        models in prop::collection::vec(
+            ("[ab]", "[mnM]{1,2}", prop::collection::vec("[mnMxab/]{1,3}", 0..3), any::<bool>()), 0..8),
+    ) {
+        let models: Vec<Served> = models.iter().map(|(namespace, name, aliases, parked)| {
+            let mut model = served(namespace, name, &[]);
+            model.effective.aliases.clone_from(aliases);
+            model.effective.parked = *parked;
+            model
+        }).collect();
+        let (fleet, conflicts) = Fleet::build(models);
+        for model in fleet.listed() {
+            let id = &model.effective.id;
+            prop_assert_eq!(&fleet.resolve(model.name()).unwrap().effective.id, id);
+            prop_assert_eq!(&fleet.resolve(&id.to_string()).unwrap().effective.id, id);
+            for name in model.effective.aliases.iter().map(String::as_str).chain([&*id.name]) {
+                let found = fleet.resolve(name).is_ok_and(|found| found.effective.id == *id);
+                let told = conflicts.iter().any(|conflict| conflict.model == *id && conflict.name == name);
+                prop_assert_eq!(found, !told, "{} of {}", name, id);
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub mod facts;
 pub mod form;
 mod models_list;
 pub mod paths;
+mod understood;
 mod usage;
 
 pub use content_type::{BodyKind, Boundary};
@@ -14,4 +15,5 @@ pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;
 pub use form::{Form, FormScanner};
 pub use models_list::{Liveness, model_object, models_list};
+pub use understood::Understood;
 pub use usage::{Usage, UsageReader};

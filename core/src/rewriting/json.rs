@@ -14,10 +14,7 @@ pub fn json_string(text: &str) -> Bytes {
 /// What makes a JSON body name `model`: its `model` value replaced where it is another, or a `model`
 /// field put first where it has none. A byte order mark goes (BODY-08). Often nothing at all.
 pub fn json_model(facts: &Facts, model: &str) -> Vec<Splice> {
-    let mut splices = Vec::new();
-    if facts.mark > 0 {
-        splices.push(Splice::new(0..facts.mark, Bytes::new()));
-    }
+    let mut splices: Vec<Splice> = without_mark(facts).into_iter().collect();
     match &facts.model {
         Some(field) if field.name == model => {}
         Some(field) => splices.push(Splice::new(field.span.clone(), json_string(model))),
@@ -32,4 +29,9 @@ pub fn json_model(facts: &Facts, model: &str) -> Vec<Splice> {
         }
     }
     splices
+}
+
+/// What leaves out a byte order mark, if there is one.
+pub(super) fn without_mark(facts: &Facts) -> Option<Splice> {
+    (facts.mark > 0).then(|| Splice::new(0..facts.mark, Bytes::new()))
 }

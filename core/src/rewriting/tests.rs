@@ -4,9 +4,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Rope, Splice, form_model, json_model, json_string, splice};
+use super::{Rope, Splice, for_engine, form_model, json_model, json_string, splice};
 use crate::openai::form::FormScanner;
-use crate::openai::{BodyKind, Facts};
+use crate::openai::{BodyKind, Facts, Understood};
 
 fn renamed(body: &str, model: &str) -> Rope {
     let body = Bytes::copy_from_slice(body.as_bytes());
@@ -85,6 +85,20 @@ fn a_form_without_a_model_gets_one() {
     assert_eq!(renamed_form(body, "m"), format!("{with_model}{part}"));
     let body: &'static str = format!("hello\r\n--XB{part}").leak();
     assert_eq!(renamed_form(body, "m"), format!("hello\r\n{with_model}{part}"));
+}
+
+#[test]
+fn an_engine_that_takes_any_name_gets_the_clients() {
+    let sent_on = |body: &'static str, name| {
+        let body = Bytes::from_static(body.as_bytes());
+        let understood = Understood::read(None, &body).expect("readable");
+        text(&splice(&body, for_engine(&understood, name)).expect("fits"))
+    };
+    assert_eq!(sent_on(r#"{"model":"a"}"#, None), r#"{"model":"a"}"#);
+    assert_eq!(sent_on("{}", None), "{}");
+    assert_eq!(sent_on("\u{feff}{}", None), "{}");
+    assert_eq!(sent_on(r#"{"model":"a"}"#, Some("b")), r#"{"model":"b"}"#);
+    assert_eq!(sent_on("", Some("b")), "");
 }
 
 #[test]
