@@ -3,10 +3,12 @@
 
 mod claim;
 mod engines;
+mod folder;
 mod supervise;
 mod terminal;
 
 pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Settings, Sink};
+pub use folder::{Contents, Folder, FolderError, Listed};
 pub use supervise::supervise;
 pub use terminal::{Banner, Lines, Row};
