@@ -44,8 +44,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TOKENS", default_value_t = 48)]
     pub answer_tokens: usize,
 
-    /// Tokens that prompt and answer may have together.
-    #[arg(long, value_name = "TOKENS", default_value_t = 1_048_576)]
+    /// Tokens that prompt and answer may have together; by default more than any body holds.
+    #[arg(long, value_name = "TOKENS", default_value_t = 67_108_864)]
     pub context_window: usize,
 
     /// Blocks of 16 tokens in the prefix cache; 0 switches it off.

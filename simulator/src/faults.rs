@@ -33,8 +33,8 @@ pub enum DiesAt {
 
 impl DiesAt {
     /// Reads `30%`, `0.3` or a duration such as `500ms`.
-    pub fn parse(text: &str) -> Result<Self, RequestFaultError> {
-        let wrong = || RequestFaultError::new("die-while-loading", text, "30% or 500ms");
+    pub fn parse(text: &str) -> Result<Self, FaultError> {
+        let wrong = || FaultError::new("die-while-loading", text, "30% or 500ms");
         let fraction = match text.strip_suffix('%') {
             Some(number) => number.parse::<f64>().ok().map(|percent| percent / 100.0),
             None => text.parse::<f64>().ok(),
@@ -104,13 +104,13 @@ pub enum Cut {
 /// A fault that was asked for in words nobody understands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {value:?} is not understood; write {wanted}")]
-pub struct RequestFaultError {
+pub struct FaultError {
     name: String,
     value: String,
     wanted: &'static str,
 }
 
-impl RequestFaultError {
+impl FaultError {
     fn new(name: &str, value: &str, wanted: &'static str) -> Self {
         Self { name: name.to_owned(), value: value.to_owned(), wanted }
     }
@@ -121,7 +121,7 @@ const PREFIX: &str = "x-simulate-";
 impl AnswerFaults {
     /// These faults with those that the request's own headers ask for. An unknown `x-simulate-`
     /// header is an error, so that a test cannot ask for a fault that does not exist.
-    pub fn with_headers(&self, headers: &HeaderMap) -> Result<Self, RequestFaultError> {
+    pub fn with_headers(&self, headers: &HeaderMap) -> Result<Self, FaultError> {
         let mut faults = self.clone();
         for (name, value) in headers {
             let Some(fault) = name.as_str().strip_prefix(PREFIX) else { continue };
@@ -131,8 +131,8 @@ impl AnswerFaults {
         Ok(faults)
     }
 
-    fn set(&mut self, fault: &str, text: &str) -> Result<(), RequestFaultError> {
-        let wrong = |wanted| RequestFaultError::new(fault, text, wanted);
+    fn set(&mut self, fault: &str, text: &str) -> Result<(), FaultError> {
+        let wrong = |wanted| FaultError::new(fault, text, wanted);
         let claim = || match text {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),

@@ -26,9 +26,7 @@ mod words;
 
 pub use arguments::{SimulateArgs, run};
 pub use durations::{DurationError, parse_duration};
-pub use faults::{
-    AnswerFaults, Busy, Cut, DiesAt, DoorWhileLoading, LoadingFaults, RequestFaultError,
-};
+pub use faults::{AnswerFaults, Busy, Cut, DiesAt, DoorWhileLoading, FaultError, LoadingFaults};
 pub use request_log::{Outcome, RecordedRequest};
 pub use server::{Ending, Running, Simulator, StartError};
 pub use settings::{Settings, Timings};

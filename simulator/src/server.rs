@@ -45,12 +45,14 @@ pub enum StartError {
     NoModel,
 }
 
-/// How an engine ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How an engine ended. An error where the engine was still needed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ending {
     /// It was stopped.
+    #[error("the engine was stopped")]
     Stopped,
     /// It died by itself, for this reason.
+    #[error("{0}")]
     Died(String),
 }
 
