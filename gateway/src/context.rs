@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flexinfer_core::fleet::Served;
-use flexinfer_core::openai::Facts;
+use flexinfer_core::openai::UsageReader;
 use flexinfer_core::rejection::Rejection;
 use http::HeaderValue;
 
 use crate::lifecycle::InFlight;
+use crate::metrics::ModelSeries;
 use crate::queues::Booking;
 use crate::replay::{Held, Replay, Upload};
+use crate::stages::understand::Understood;
 
 /// One request.
 pub struct Context {
@@ -41,27 +43,19 @@ pub(crate) struct Target {
     /// Whether the body asks for a stream of events.
     pub(crate) stream: bool,
     /// The metric series that count it.
-    pub(crate) series: crate::metrics::ModelSeries,
+    pub(crate) series: ModelSeries,
 }
 
 /// A body that was read whole.
 pub(crate) struct Body {
     /// As the client sent it.
     pub(crate) received: Bytes,
-    /// Where the engine must see something else.
-    pub(crate) kind: BodyKind,
+    /// What is in it.
+    pub(crate) understood: Understood,
     /// As the engine shall get it, once a model was booked.
     pub(crate) upload: Option<Upload>,
     /// Its part of the budget for all bodies.
     pub(crate) _held: Held,
-}
-
-/// What is known about a body.
-pub(crate) enum BodyKind {
-    /// A JSON object.
-    Json(Facts),
-    /// Something that is passed on as it is.
-    Opaque,
 }
 
 /// The way to an engine, over all tries.
@@ -97,8 +91,8 @@ pub(crate) struct Answer {
     pub(crate) status: Option<u16>,
     /// From the request's head to the engine's.
     pub(crate) first_byte: Option<Duration>,
-    /// Whether it is a stream of events.
-    pub(crate) events: bool,
+    /// Counts its tokens, where it may tell them.
+    pub(crate) usage: Option<UsageReader>,
 }
 
 impl Context {

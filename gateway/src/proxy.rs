@@ -17,7 +17,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use tracing::debug;
 
-use crate::context::{Context, Target};
+use crate::context::{Body, Context, Target};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::queues::Dispatch;
@@ -90,14 +90,14 @@ impl Proxy {
         let mut stream = false;
         if let Some((received, held)) = read::read(parts, session).await? {
             let headers = &session.req_header().headers;
-            let body = understand::understand(call.operation, headers, received, held)?;
+            let understood = understand::understand(call.operation, headers, &received)?;
             if served.is_none()
-                && let Some(name) = body.kind.model()
+                && let Some(name) = understood.model()
             {
                 served = Some(resolve::resolve(&fleet, name, call.operation)?);
             }
-            stream = body.kind.stream();
-            context.body = Some(body);
+            stream = understood.stream();
+            context.body = Some(Body { received, understood, upload: None, _held: held });
         }
         let served = served.ok_or(Rejection::ModelMissing)?;
         let series = parts.metrics.model(served.name());
@@ -216,6 +216,17 @@ impl ProxyHttp for Proxy {
         context: &mut Context,
     ) -> Result<()> {
         relay::begin(head, context)
+    }
+
+    fn upstream_response_body_filter(
+        &self,
+        _session: &mut Session,
+        piece: &mut Option<Bytes>,
+        _end: bool,
+        context: &mut Context,
+    ) -> Result<Option<Duration>> {
+        relay::pass(piece.as_ref(), context);
+        Ok(None)
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {

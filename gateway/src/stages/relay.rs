@@ -1,7 +1,9 @@
 //! Passes the engine's answer on, byte for byte and as it comes.
 
+use bytes::Bytes;
+use flexinfer_core::openai::UsageReader;
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
@@ -26,8 +28,20 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
         head.insert_header(ACCEL_BUFFERING, HeaderValue::from_static("no"))?;
         head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"))?;
     }
-    context.answer.events = events;
+    let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    context.answer.usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
+    // What is still on its way to the engine has its own hold on the bytes.
+    context.body = None;
     Ok(())
+}
+
+/// Looks at a piece of the answer as it goes by.
+pub(crate) fn pass(piece: Option<&Bytes>, context: &mut Context) {
+    if let Some(piece) = piece
+        && let Some(usage) = &mut context.answer.usage
+    {
+        usage.look(piece);
+    }
 }
 
 fn is_event_stream(content_type: &HeaderValue) -> bool {

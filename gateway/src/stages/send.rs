@@ -1,7 +1,7 @@
 //! Writes the request for the engine: its own name for the model, its own path, a length; every other
 //! byte of the body as the client sent it.
 
-use flexinfer_core::rewriting::{json_model, splice};
+use flexinfer_core::rewriting::splice;
 use http::HeaderValue;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use pingora_core::{ErrorType, OrErr, Result};
@@ -9,7 +9,7 @@ use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::receive::REQUEST_ID;
-use crate::context::{Body, BodyKind, Context};
+use crate::context::{Body, Context};
 use crate::queues::Booking;
 use crate::replay::{Replay, Upload};
 
@@ -50,10 +50,8 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
 
 /// The body as the booked model's engine shall see it.
 fn upload<'a>(body: &'a mut Body, booking: &Booking) -> Result<&'a Upload> {
-    let splices = match (&body.kind, booking.served.name_for_engine()) {
-        (BodyKind::Json(facts), Some(name)) => json_model(facts, name),
-        _ => Vec::new(),
-    };
+    let name = booking.served.name_for_engine();
+    let splices = name.map(|name| body.understood.renamed(name)).unwrap_or_default();
     // The spans were found in this very body: that they do not fit is a fault of ours, answered as one.
     let rope =
         splice(&body.received, splices).or_err(ErrorType::InternalError, "splicing a body")?;

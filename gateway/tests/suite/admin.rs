@@ -21,7 +21,8 @@ async fn get(address: SocketAddr, path: &str) -> Answer {
 
 #[tokio::test]
 async fn metrics_begin_at_zero_and_count_what_happens() {
-    let engine = Origin::answering("{}").await.unwrap();
+    let text = r#"{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":5}}"#;
+    let engine = Origin::answering(text).await.unwrap();
     let world = World::new(engine.address, vec![model("m", None), model("idle", None)]);
     let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let pages = Pages {
@@ -48,6 +49,8 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
         r#"flexinfer_proxy_requests_total{model="idle",status="success"} 0"#,
         r#"flexinfer_proxy_request_duration_seconds_count{model="m"} 1"#,
         r#"flexinfer_proxy_queue_wait_duration_seconds_count{model="m"} 1"#,
+        r#"flexinfer_proxy_request_prompt_tokens_sum{model="m"} 20"#,
+        r#"flexinfer_proxy_completions_total{model="m",stream="false"} 1"#,
         r#"flexinfer_proxy_queue_depth{model="idle"} 0"#,
         r#"flexinfer_proxy_upstream_retries_total{model="m",reason="connect"} 0"#,
     ] {

@@ -11,6 +11,7 @@
 mod admin;
 mod bodies;
 mod events;
+mod forms;
 mod heads;
 mod leaving;
 mod local_engines;
