@@ -4,6 +4,7 @@
 //!
 //! Only a whole delimiter line ends a part (MULTI-08); both line ends must be CRLF.
 
+mod delimiter;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use delimiter::{CLOSING, Delimiter, LINE_END, Line};
+
 use super::content_type::Boundary;
 use crate::rejection::Rejection;
 
@@ -19,8 +22,6 @@ use crate::rejection::Rejection;
 const LONGEST_HEADERS: usize = 16 * 1024;
 /// The most bytes that the name of a model may take.
 const LONGEST_NAME: usize = 4 * 1024;
-/// The most blanks that may follow a boundary on its line.
-const MOST_PADDING: usize = 64;
 /// The most `model` parts; more than one is odd already.
 const MOST_MODEL_PARTS: usize = 16;
 
@@ -47,8 +48,7 @@ pub struct ModelParts {
 #[derive(Debug)]
 pub struct FormScanner {
     boundary: Boundary,
-    /// `CRLF--boundary`.
-    delimiter: memmem::Finder<'static>,
+    delimiter: Delimiter,
     /// Bytes that arrived and are not decided on yet. Begins with a line end that was never sent,
     /// since the first delimiter has none before it.
     pending: Vec<u8>,
@@ -60,10 +60,6 @@ pub struct FormScanner {
     opens_at: Option<usize>,
     model: Option<ModelParts>,
 }
-
-const LINE_END: &[u8] = b"\r\n";
-/// What the closing delimiter has behind the boundary.
-const CLOSING: &[u8] = b"--";
 
 #[derive(Debug)]
 enum State {
@@ -79,23 +75,11 @@ enum State {
     Closed,
 }
 
-/// What stands where a boundary was found.
-enum Line {
-    /// A delimiter; its line's text, without the line end, is this long.
-    Delimiter(usize),
-    Closing,
-    /// Bytes of the part that look like one.
-    Data,
-    /// More bytes have to arrive to tell.
-    Undecided,
-}
-
 impl FormScanner {
     /// A scanner for a form with this boundary.
     pub fn new(boundary: Boundary) -> Self {
-        let delimiter = format!("\r\n--{}", boundary.as_str());
         Self {
-            delimiter: memmem::Finder::new(delimiter.as_bytes()).into_owned(),
+            delimiter: Delimiter::of(&boundary),
             boundary,
             pending: LINE_END.to_vec(),
             place: 0,
@@ -153,9 +137,9 @@ impl FormScanner {
 
     /// Passes over a part's content up to the delimiter that ends it.
     fn content(&mut self, rest: &[u8], used: usize) -> Result<Step, Rejection> {
-        let (at, line) = self.next_delimiter(rest);
+        let (at, line) = self.delimiter.next(rest);
         self.keep(rest.get(..at).unwrap_or_default())?;
-        let delimiter = self.delimiter.needle().len();
+        let delimiter = self.delimiter.len();
         let begins = self.place + used + at;
         match line {
             Line::Delimiter(length) => {
@@ -183,22 +167,6 @@ impl FormScanner {
             }
         }
         Ok(Step { used: 0, more: true })
-    }
-
-    /// Where the next delimiter begins, or the first byte that may yet turn out to begin one.
-    fn next_delimiter(&self, rest: &[u8]) -> (usize, Line) {
-        let delimiter = self.delimiter.needle().len();
-        let mut from = 0;
-        while let Some(found) = self.delimiter.find(rest.get(from..).unwrap_or_default()) {
-            let at = from + found;
-            match line(rest.get(at + delimiter..).unwrap_or_default()) {
-                Line::Delimiter(padding) => return (at, Line::Delimiter(delimiter + padding)),
-                Line::Data => from = at + LINE_END.len(),
-                decided => return (at, decided),
-            }
-        }
-        let undecided = rest.len().saturating_sub(delimiter - 1).max(from);
-        (undecided, Line::Undecided)
     }
 
     /// Reads a part's headers once all of them are there.
@@ -274,20 +242,6 @@ impl FormScanner {
 struct Step {
     used: usize,
     more: bool,
-}
-
-/// What the bytes after `CRLF--boundary` make of it.
-fn line(after: &[u8]) -> Line {
-    let padding = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    let rest = after.get(padding..).unwrap_or_default();
-    match rest {
-        _ if after.starts_with(CLOSING) => Line::Closing,
-        _ if padding > MOST_PADDING => Line::Data,
-        [b'\r', b'\n', ..] => Line::Delimiter(padding),
-        [] | [b'\r'] => Line::Undecided,
-        [b'-'] if padding == 0 => Line::Undecided,
-        _ => Line::Data,
-    }
 }
 
 fn invalid(problem: &str) -> Rejection {
