@@ -22,7 +22,9 @@ impl Client {
     pub(crate) fn new(settings: &FetchSettings) -> Result<Self, Failure> {
         // An error means that the process has chosen a provider already, which serves as well.
         let _already_chosen = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
+        let builder = reqwest::Client::builder();
+        let builder = if settings.hub.is_local() { builder.no_proxy() } else { builder };
+        let http = builder
             .user_agent(concat!("flexinfer/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::none())
             .connect_timeout(settings.connect_timeout)
@@ -32,7 +34,10 @@ impl Client {
             .build()
             .map_err(|error| {
                 let why = chain(&error);
-                let message = format!("no secure connection is possible here: {why}");
+                let message = format!(
+                    "no secure connection is possible here: {why}; install the system's \
+                     certificates (the package ca-certificates)"
+                );
                 Failure::new(Reason::DownloadFailed, message)
             })?;
         let authorization = match &settings.token {

@@ -1,13 +1,13 @@
 //! Looks at files of weights before an engine does (LOAD-04).
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 use flexinfer_core::activation::{Failure, Reason};
 use flexinfer_core::sources::weights::{
-    Format, GGUF_PREFIX, Malformed, SAFETENSORS_PREFIX, check_gguf, check_safetensors,
-    safetensors_header, shards,
+    Format, Malformed, SAFETENSORS_PREFIX, check_gguf, check_safetensors, safetensors_header,
+    shards,
 };
 
 use crate::failures;
@@ -71,11 +71,7 @@ pub(crate) fn check_file(path: &Path, name: &str) -> io::Result<Result<(), Malfo
             file.read_exact(&mut header)?;
             Ok(check_safetensors(&header, length))
         }
-        Format::Gguf => {
-            let mut prefix = Vec::new();
-            file.take(GGUF_PREFIX as u64).read_to_end(&mut prefix)?;
-            Ok(check_gguf(&prefix, length))
-        }
+        Format::Gguf => check_gguf(&mut BufReader::new(file), length),
         Format::SafetensorsIndex => Ok(shards(&fs::read(path)?).map(|_| ())),
     }
 }

@@ -51,6 +51,11 @@ impl Hub {
             && (url.scheme() == "https" || stays_on_this_machine(url))
     }
 
+    /// Whether the hub is on this very machine: no proxy may come between, which would see the token.
+    pub fn is_local(&self) -> bool {
+        stays_on_this_machine(&self.endpoint)
+    }
+
     /// Whether `url` is on the hub itself, and not on the storage it redirects to.
     pub fn owns(&self, url: &Url) -> bool {
         url.origin() == self.endpoint.origin()
