@@ -205,6 +205,40 @@ fn a_model_that_the_hub_does_not_have_is_a_bad_source() {
 }
 
 #[test]
+fn the_simulator_loads_tells_its_progress_and_serves() {
+    let world = World::new();
+    let spec = json!({ "backend": "simulator", "config": { "loadTime": "1s" } });
+    let instance = world.start_model(&model(&spec));
+    let address = world.ready(instance);
+    assert!(TcpStream::connect(address).is_ok());
+    let percents: Vec<_> = world
+        .reports_of(instance)
+        .into_iter()
+        .filter_map(|report| match report {
+            Report::Progress { progress, .. } => progress.done,
+            _ => None,
+        })
+        .collect();
+    assert!(percents.len() > 2, "{percents:?}");
+    assert!(percents.is_sorted(), "{percents:?}");
+}
+
+#[test]
+fn a_simulator_that_dies_or_hangs_while_loading_fails() {
+    let world = World::new();
+    let dies = json!({ "loadTime": "200ms", "args": ["--die-while-loading", "50%"] });
+    let spec = json!({ "backend": "simulator", "config": dies });
+    let failure = world.failed(world.start_model(&model(&spec)));
+    assert_failure(&failure, Reason::OutOfMemory, &["simulator", "died while loading"]);
+    let hangs = json!({
+        "loadTime": "200ms", "startupTimeout": "2s", "args": ["--hang-while-loading"]
+    });
+    let spec = json!({ "backend": "simulator", "config": hangs });
+    let failure = world.failed(world.start_model(&model(&spec)));
+    assert_failure(&failure, Reason::LoadTimeout, &["2s"]);
+}
+
+#[test]
 fn an_external_engine_is_ready_while_it_answers_and_never_started() {
     let world = World::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

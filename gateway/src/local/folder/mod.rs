@@ -39,7 +39,8 @@ pub struct Listed {
 pub struct Contents {
     /// The Models to serve, in the order of their names.
     pub models: Vec<Listed>,
-    /// What is wrong with the files as they are now, for people: `file:line: message`.
+    /// What is wrong with the files as they are now, for people: `file:line: message`. Not logged
+    /// here, so that whoever takes the contents tells it together with what else is wrong.
     pub complaints: Vec<String>,
 }
 

@@ -65,7 +65,6 @@ impl Folder {
         };
         reader.take(contents::read(folder).map_err(unreadable)?);
         let first = reader.catalog.contents();
-        tell(&reader.published, &first);
         reader.published = first.clone();
         let thread = thread::Builder::new().name("folder of models".to_owned()).spawn(move || {
             reader.follow(&woken, changed);
@@ -133,7 +132,6 @@ impl Reader {
                 self.take_settled(&before, &now);
                 let contents = self.catalog.contents();
                 if contents != self.published {
-                    tell(&self.published, &contents);
                     self.published = contents.clone();
                     changed(contents);
                 }
@@ -196,12 +194,5 @@ impl Reader {
             None => true,
             Some(file) => file != taken && file.as_ref().is_ok_and(Vec::is_empty),
         })
-    }
-}
-
-/// Logs every complaint that was not there before.
-fn tell(before: &Contents, now: &Contents) {
-    for complaint in now.complaints.iter().filter(|told| !before.complaints.contains(told)) {
-        tracing::warn!("{complaint}");
     }
 }
