@@ -54,7 +54,9 @@ impl Saving<'_> {
         }
         let claiming = self.claim(&target, &remote);
         let mut partial = self.telling("checking", claiming).await?;
-        let have = partial.length().map_err(|error| failed("reading", &partial, &error))?;
+        let have = partial
+            .length()
+            .map_err(|error| failures::of_file("reading", partial.path(), &error))?;
         let mut transfer = self.conversation.transfer(remote.clone(), have);
         loop {
             self.meter.count(&mut counted, transfer.have());
@@ -134,7 +136,10 @@ impl Saving<'_> {
         });
         self.relay(transfer, &mut response, parts, counted).await;
         let (partial, written) = writing.await.map_err(|error| stopped(&error))?;
-        written.map_err(|error| failed("writing", &partial, &error))?;
+        written.map_err(|error| {
+            let target = transfer.path().below(self.folder.root());
+            failures::of_file("writing", &target, &error)
+        })?;
         Ok(partial)
     }
 
@@ -210,10 +215,6 @@ async fn verify(mut partial: Partial, remote: &RemoteFile) -> Result<(Partial, b
         Some(_) => Ok((partial, false)),
         None => Ok((partial, matching)),
     }
-}
-
-fn failed(doing: &str, partial: &Partial, error: &io::Error) -> Failure {
-    failures::of_file(doing, partial.path(), error)
 }
 
 fn stopped(error: &tokio::task::JoinError) -> Failure {

@@ -11,6 +11,7 @@ use super::conversation::MOST_REDIRECTS;
 use super::verdict::{Asked, Verdict, judge};
 use super::{Digest, Head, Hub, Patience, Purpose, RemoteFile, Request};
 use crate::activation::{Failure, Reason};
+use crate::sources::RelativePath;
 
 /// What to do next about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +109,11 @@ impl Transfer {
         };
         transfer.begin();
         transfer
+    }
+
+    /// The path of the file that this is about.
+    pub fn path(&self) -> &RelativePath {
+        &self.file.path
     }
 
     /// The bytes that are here.
