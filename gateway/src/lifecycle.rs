@@ -2,9 +2,10 @@
 //! run in one process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How far the gateway is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +22,8 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Lifecycle {
     phase: watch::Sender<Phase>,
-    in_flight: watch::Sender<usize>,
+    in_flight: AtomicUsize,
+    none_left: Notify,
 }
 
 impl Lifecycle {
@@ -29,7 +31,8 @@ impl Lifecycle {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             phase: watch::Sender::new(Phase::Serving),
-            in_flight: watch::Sender::new(0),
+            in_flight: AtomicUsize::new(0),
+            none_left: Notify::new(),
         })
     }
 
@@ -51,26 +54,28 @@ impl Lifecycle {
 
     /// The requests in flight now.
     pub fn in_flight(&self) -> usize {
-        *self.in_flight.borrow()
+        self.in_flight.load(Ordering::SeqCst)
     }
 
     /// Counts one request until the guard is dropped.
     pub fn enter(self: &Arc<Self>) -> InFlight {
-        self.in_flight.send_modify(|count| *count += 1);
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
         InFlight(Arc::clone(self))
     }
 
     /// Waits until nothing is in flight, for at most `limit`. False when the limit came first.
     pub async fn idle(&self, limit: Duration) -> bool {
-        let mut count = self.in_flight.subscribe();
-        tokio::time::timeout(limit, count.wait_for(|count| *count == 0)).await.is_ok()
-    }
-
-    /// Resolves once the gateway takes nothing new.
-    pub async fn closed(&self) {
-        let mut phase = self.phase.subscribe();
-        // The sender lives as long as `self`: an error cannot happen and would mean the same.
-        let _ = phase.wait_for(|phase| *phase == Phase::Closed).await;
+        let idle = async {
+            loop {
+                // Registered before the count is read, so that the last one cannot slip by in between.
+                let none_left = self.none_left.notified();
+                if self.in_flight() == 0 {
+                    return;
+                }
+                none_left.await;
+            }
+        };
+        tokio::time::timeout(limit, idle).await.is_ok()
     }
 }
 
@@ -80,7 +85,9 @@ pub struct InFlight(Arc<Lifecycle>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.send_modify(|count| *count = count.saturating_sub(1));
+        if self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.none_left.notify_waiters();
+        }
     }
 }
 

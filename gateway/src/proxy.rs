@@ -222,10 +222,10 @@ impl ProxyHttp for Proxy {
         &self,
         _session: &mut Session,
         piece: &mut Option<Bytes>,
-        _end: bool,
+        end: bool,
         context: &mut Context,
     ) -> Result<Option<Duration>> {
-        relay::pass(piece.as_ref(), context);
+        relay::pass(piece.as_ref(), end, context);
         Ok(None)
     }
 

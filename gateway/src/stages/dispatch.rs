@@ -21,14 +21,24 @@ pub(crate) async fn dispatch(
     booking: BoxFuture<'static, Result<Booking, Rejection>>,
 ) -> Result<(), Stop> {
     let begun = Instant::now();
+    let series = context.target.as_ref().map(|target| target.series.clone());
+    let leaving = async {
+        // Not looked at where a slot is free at once: nobody waits then.
+        if let Some(series) = &series {
+            series.queued();
+        }
+        gone(session).await;
+    };
     let booking = tokio::select! {
-        // A slot that is free is taken without looking at the client.
         biased;
-        booking = booking => booking?,
-        () = gone(session) => return Err(Stop::ClientLeft),
+        booking = booking => booking,
+        () = leaving => return Err(Stop::ClientLeft),
     };
     context.attempt.waited = Some(context.attempt.waited.unwrap_or_default() + begun.elapsed());
-    context.attempt.booking = Some(booking);
+    if let (Err(Rejection::QueueFull { .. }), Some(series)) = (&booking, &series) {
+        series.refused();
+    }
+    context.attempt.booking = Some(booking?);
     Ok(())
 }
 

@@ -109,10 +109,15 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
     if announced_length(&head.headers).is_some_and(|length| length > parts.limits.max_body) {
         return Err(Rejection::BodyTooLarge { limit: parts.limits.max_body });
     }
-    // HTTP/1.1 means "kept for ever" to Pingora.
-    if session.get_keepalive() == Some(0) {
-        session.set_keepalive(Some(KEEPALIVE_SECONDS));
+    // HTTP/1.1 means "kept for ever" to Pingora. A gateway that is about to stop keeps nothing.
+    match (parts.lifecycle.phase(), session.get_keepalive()) {
+        (Phase::Draining | Phase::Closed, _) => session.set_keepalive(None),
+        (Phase::Serving, Some(0)) => session.set_keepalive(Some(KEEPALIVE_SECONDS)),
+        (Phase::Serving, _) => {}
     }
+    // The body has limits of its own; a client that takes none of its answer must not hold a slot for ever.
+    session.set_read_timeout(None);
+    session.set_write_timeout(Some(parts.limits.silence));
     Ok(())
 }
 

@@ -35,12 +35,16 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     Ok(())
 }
 
-/// Looks at a piece of the answer as it goes by.
-pub(crate) fn pass(piece: Option<&Bytes>, context: &mut Context) {
+/// Looks at a piece of the answer as it goes by. With the last one the engine is done: its slot is free,
+/// however slowly the client takes the rest.
+pub(crate) fn pass(piece: Option<&Bytes>, end: bool, context: &mut Context) {
     if let Some(piece) = piece
         && let Some(usage) = &mut context.answer.usage
     {
         usage.look(piece);
+    }
+    if end {
+        context.attempt.booking = None;
     }
 }
 

@@ -1,10 +1,14 @@
 //! Bodies of every size and framing arrive at the engine whole, once, with the right name and a length.
 //! This is what must be green before Pingora's version moves (see `gateway/src/replay`).
 
+use std::time::Duration;
+
+use flexinfer_core::fleet::Served;
+use flexinfer_gateway::proxy::Limits;
 use flexinfer_testkit::client::{Client, chunked_request, request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::h2_client::{End, H2Client, Upload};
-use flexinfer_testkit::origin::{Origin, Recorded};
+use flexinfer_testkit::origin::{Action, Origin, Recorded, answer};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -21,7 +25,7 @@ const LONG: usize = 30 << 20;
 const NAMES: [&str; 3] = ["m", "other-nam2", "a-name-that-is-much-longer-than-the-engines"];
 const ENGINE_NAME: &str = "other-name";
 
-fn models() -> Vec<flexinfer_core::fleet::Served> {
+fn models() -> Vec<Served> {
     NAMES.iter().map(|name| model(name, Some(ENGINE_NAME))).collect()
 }
 
@@ -161,11 +165,7 @@ async fn bodies_over_http2_arrive_with_and_without_a_length_however_they_end() {
 async fn pipelined_requests_are_answered_in_order() {
     let engine = Origin::start(|seen| {
         let length = seen.body.len().to_string();
-        vec![flexinfer_testkit::origin::Action::Write(flexinfer_testkit::origin::answer(
-            200,
-            &[],
-            length.as_bytes(),
-        ))]
+        vec![Action::Write(answer(200, &[], length.as_bytes()))]
     })
     .await
     .unwrap();
@@ -192,7 +192,7 @@ async fn pipelined_requests_are_answered_in_order() {
 #[tokio::test]
 async fn body_10_a_body_over_the_limit_is_413_and_nothing_of_it_is_forwarded() {
     let engine = Origin::answering("{}").await.unwrap();
-    let small = flexinfer_gateway::proxy::Limits { max_body: 1 << 20, ..limits() };
+    let small = Limits { max_body: 1 << 20, ..limits() };
     let world = World::with(engine.address, models(), small, 1 << 30);
     let model_first = {
         let mut text = br#"{"model":"m","prompt":""#.to_vec();
@@ -239,6 +239,27 @@ async fn bodies_beyond_the_common_budget_are_503_and_the_budget_returns() {
     let mut client = Client::connect(world.address).await.unwrap();
     client.post(CHAT, &body("m", 90_000)).await.unwrap();
     assert_eq!(client.answer().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_body_that_pauses_for_too_long_is_408() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let impatient = Limits { body_pause: Duration::from_millis(100), ..limits() };
+    let world = World::with(engine.address, models(), impatient, 1 << 30);
+    let bytes = request("POST", CHAT, &[], &body("m", 1000));
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(&bytes[..500]).await.unwrap();
+    let answer = client.answer().await.unwrap();
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["code"].as_str()),
+        (408, Some("read_timeout"))
+    );
+    let mut client = H2Client::connect(world.address).await.unwrap();
+    let whole = body("m", 1000);
+    let mut pending = client.begin(&Upload::post(CHAT, &whole)).await.unwrap();
+    pending.send(&whole[..500], 500, None).await.unwrap();
+    assert_eq!(pending.answer().await.unwrap().status, 408);
+    assert!(eventually(BOUND, || world.at_rest()).await);
 }
 
 #[tokio::test]

@@ -36,6 +36,9 @@ const MODEL: &str = "Content-Disposition: form-data; name=\"model\"";
 const FILE: &str =
     "Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav";
 
+/// A form with its model's part somewhere.
+type Order<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 async fn world() -> (Origin, World) {
     let engine = Origin::answering("{}").await.unwrap();
     let models = vec![model("whisper", Some("the-engines-own-name"))];
@@ -52,7 +55,7 @@ async fn multi_01_the_models_part_is_found_before_between_and_after_files() {
     let name_last = |name: &[u8]| form(&[(FILE, &big), (MODEL, name)]);
     let name_first = |name: &[u8]| form(&[(MODEL, name), (FILE, &big)]);
     let name_between = |name: &[u8]| form(&[(FILE, &small), (MODEL, name), (FILE, &big)]);
-    let orders: [&dyn Fn(&[u8]) -> Vec<u8>; 3] = [&name_last, &name_first, &name_between];
+    let orders: [Order<'_>; 3] = [&name_last, &name_first, &name_between];
     for order in orders {
         client.send(&request("POST", TRANSCRIPTIONS, &[TYPE], &order(b"whisper"))).await.unwrap();
         assert_eq!(client.answer().await.unwrap().status(), 200);

@@ -31,6 +31,8 @@ async fn sse_06_a_a_client_that_leaves_the_queue_frees_its_place() {
     assert!(eventually(BOUND, || world.desk.waiting() == 1).await);
     drop(client);
     assert!(eventually(BOUND, || world.at_rest()).await, "the place is still taken");
+    let page = String::from_utf8(world.metrics.page().unwrap()).unwrap();
+    assert!(page.contains(r#"flexinfer_proxy_queued_requests_total{model="m"} 1"#), "{page}");
 
     let mut client = H2Client::connect(world.address).await.unwrap();
     let upload = Upload::post(CHAT, ASK);

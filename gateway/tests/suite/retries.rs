@@ -3,12 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use flexinfer_gateway::proxy::Limits;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
 
-use crate::world::{BOUND, World, model};
+use crate::world::{BOUND, World, limits, model};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -151,4 +153,23 @@ async fn an_early_refusal_of_a_long_body_reaches_the_client() {
     let answer = client.answer().await.unwrap();
     assert_eq!((answer.status(), answer.text().as_str()), (413, "{\"engine\":1}"));
     assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn an_engine_that_stays_silent_is_504_and_one_that_talks_nonsense_502() {
+    let hanging = Origin::start(|_| vec![Action::Hang]).await.unwrap();
+    let babbling =
+        Origin::start(|_| vec![Action::Write(b"SSH-2.0-engine\r\n\r\n".to_vec())]).await.unwrap();
+    let impatient = Limits { silence: Duration::from_millis(200), ..limits() };
+    for (engine, status, code) in [(&hanging, 504, "timeout"), (&babbling, 502, "bad_gateway")] {
+        let world = World::with(engine.address, vec![model("m", None)], impatient, 1 << 30);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, &body(100)).await.unwrap();
+        let answer = client.answer().await.unwrap();
+        assert_eq!(
+            (answer.status(), answer.json()["error"]["code"].as_str()),
+            (status, Some(code))
+        );
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
 }
