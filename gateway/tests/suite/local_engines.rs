@@ -128,6 +128,20 @@ fn queue_05_an_engine_killed_three_times_while_loading_fails_each_time_at_once()
 }
 
 #[test]
+fn an_engine_whose_supervisor_is_killed_ends_and_is_reported() {
+    let world = World::new();
+    let instance = world.start("serves");
+    let address = world.ready(instance);
+    let word = world.path("mark").display().to_string();
+    let supervisor = processes_with(&word).into_iter().find(|pid| !parent_is_supervisor(*pid));
+    let supervisor = Pid::from_raw(supervisor.expect("the supervisor runs")).unwrap();
+    rustix::process::kill_process(supervisor, Signal::KILL).unwrap();
+    assert_eq!(world.failed(instance).reason, Reason::Crashed);
+    let closed = eventually(|| TcpStream::connect(address).is_err().then_some(()));
+    assert!(closed.is_some(), "the engine outlived its supervisor");
+}
+
+#[test]
 fn a_program_that_is_missing_is_named_with_the_way_to_get_it() {
     let world = World::new();
     let failure = world.failed(world.start_model(&model(&json!({

@@ -93,3 +93,41 @@ pub(super) fn not_written(path: &Path, error: &io::Error) -> Failure {
 pub(super) fn no_port(error: &io::Error) -> Failure {
     Failure::new(Reason::PortTaken, format!("the system has no free port on 127.0.0.1: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(os_error: Errno) -> StartError {
+        let os_error = Some(os_error.raw_os_error());
+        StartError::Program { os_error, message: "as the system says it".into() }
+    }
+
+    #[test]
+    fn a_program_that_does_not_run_is_told_with_what_to_do() {
+        let told = |name: &str, errno| {
+            let failure = not_started(Backend::LlamaCpp, name, &program(errno));
+            (failure.reason, failure.message)
+        };
+        let (reason, message) = told("llama-server", Errno::NOENT);
+        assert_eq!(reason, Reason::ProgramNotFound);
+        assert!(message.contains("`llama-server`; install llama.cpp"), "{message}");
+        // A script that is there, whose interpreter is not.
+        let here = std::env::current_exe().unwrap();
+        let (reason, message) = told(&here.to_string_lossy(), Errno::NOENT);
+        assert_eq!(reason, Reason::ProgramNotStarted);
+        assert!(message.contains("interpreter"), "{message}");
+        assert!(told("a", Errno::ACCESS).1.contains("chmod +x a"));
+        assert!(told("a", Errno::NOEXEC).1.contains("not made for this machine"));
+        assert!(told("a", Errno::NOMEM).1.contains("as the system says it"));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_apart_from_a_folder_that_may_not_be_written() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(not_written(Path::new("/data"), &full).reason, Reason::DiskFull);
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let failure = not_written(Path::new("/data"), &denied);
+        assert!(failure.message.contains("--data-dir"), "{failure}");
+    }
+}

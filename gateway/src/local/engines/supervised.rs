@@ -12,9 +12,13 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::output::Output;
 use crate::local::supervise::{Told, stop_order};
+
+/// How long the rest of an ended engine's output may take.
+const PATIENCE_WITH_OUTPUT: Duration = Duration::from_secs(2);
 
 /// What shall run.
 pub(super) struct Order {
@@ -114,7 +118,8 @@ impl Supervised {
             self.end_without_supervisor();
         }
         if let Some(output_read) = &mut self.output_read {
-            let _ = output_read.await;
+            // Read to its end at once, unless the supervisor was killed and something survived it.
+            let _ = timeout(PATIENCE_WITH_OUTPUT, output_read).await;
             self.output_read = None;
         }
         self.ending.unwrap_or_default()
