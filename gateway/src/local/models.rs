@@ -1,0 +1,93 @@
+//! From what the folder says to the fleet that is served. A Model whose new version means nothing
+//! keeps its old one, and is complained about.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flexinfer_core::activation::same_engine;
+use flexinfer_core::backends::Backend;
+use flexinfer_core::effective::{Defaults, Effective};
+use flexinfer_core::fleet::{Conflict, Fleet, Served};
+use flexinfer_core::ids::ModelId;
+use flexinfer_crds::Model;
+
+use super::{Contents, Listed};
+
+/// The Models that were understood, with what has to be remembered of them.
+#[derive(Default)]
+pub(super) struct Models {
+    defaults: Defaults,
+    known: HashMap<ModelId, Known>,
+}
+
+struct Known {
+    model: Arc<Model>,
+    effective: Effective,
+    /// Counts the edits that an engine has to be started afresh for.
+    engine: u64,
+    created: u64,
+}
+
+/// What is served from now on.
+pub(super) struct Taken {
+    pub(super) fleet: Fleet,
+    pub(super) models: HashMap<ModelId, Arc<Model>>,
+    /// For people: `file:line: message`.
+    pub(super) complaints: Vec<String>,
+}
+
+impl Models {
+    /// Takes in what the folder says now.
+    pub(super) fn take(&mut self, contents: Contents) -> Taken {
+        let mut complaints = contents.complaints;
+        let mut served = Vec::new();
+        let mut models = HashMap::new();
+        for listed in contents.models {
+            let id = listed.id.clone();
+            self.learn(listed, &mut complaints);
+            let Some(known) = self.known.get(&id) else { continue };
+            let spec = &known.model.spec;
+            let source = spec.source.as_deref().unwrap_or_default();
+            let effective = known.effective.clone();
+            served.push(Served::new(effective, &spec.backend, source, known.created));
+            models.insert(id, Arc::clone(&known.model));
+        }
+        let (fleet, conflicts) = Fleet::build(served);
+        complaints.extend(conflicts.iter().map(Conflict::to_string));
+        Taken { fleet, models, complaints }
+    }
+
+    fn learn(&mut self, listed: Listed, complaints: &mut Vec<String>) {
+        let Listed { id, model, file, line, .. } = listed;
+        let known = self.known.get(&id);
+        if known.is_some_and(|known| known.model == model) {
+            return;
+        }
+        let place = format!("{}:{line}", file.display());
+        let engine = known.map_or(1, |known| {
+            known.engine + u64::from(!same_engine(&known.model.spec, &model.spec))
+        });
+        let created = known.map_or_else(now, |known| known.created);
+        if let Ok(backend) = Backend::of(&*model) {
+            complaints.extend(
+                backend.check(&*model).iter().map(|complaint| format!("{place}: {complaint}")),
+            );
+        }
+        match Effective::of(&model, engine, &self.defaults) {
+            Ok(effective) => {
+                self.known.insert(id, Known { model, effective, engine, created });
+            }
+            Err(found) => {
+                complaints.extend(found.iter().map(|complaint| format!("{place}: {complaint}")));
+                if known.is_some() {
+                    complaints.push(format!("{place}: until this is mended, {id} stays as it was"));
+                }
+            }
+        }
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,106 @@
+//! The local platform as the queues see it: their orders go to engines, what happens is told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use flexinfer_core::activation::{Failure, Reason, Report};
+use flexinfer_core::ids::{InstanceId, ModelId};
+use flexinfer_core::queueing::Notice;
+use flexinfer_crds::Model;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::Engines;
+use super::teller::Teller;
+use crate::queues::{Platform, Queues};
+
+/// How long an engine may take to end by itself, before it is killed.
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// Starts and stops engines as processes.
+pub(super) struct Processes {
+    engines: OnceLock<Engines>,
+    models: Mutex<HashMap<ModelId, Arc<Model>>>,
+    started: Mutex<HashMap<InstanceId, (ModelId, Instant)>>,
+    reports: mpsc::UnboundedSender<Report>,
+    teller: Teller,
+}
+
+impl Processes {
+    /// A platform that reports to `reports`. Its engines come with [`Processes::attach`].
+    pub(super) fn new(reports: mpsc::UnboundedSender<Report>, teller: Teller) -> Arc<Self> {
+        Arc::new(Self {
+            engines: OnceLock::new(),
+            models: Mutex::default(),
+            started: Mutex::default(),
+            reports,
+            teller,
+        })
+    }
+
+    /// The engines that orders go to from now on.
+    pub(super) fn attach(&self, engines: Engines) {
+        // Set once, at the start; a second call would change nothing.
+        drop(self.engines.set(engines));
+    }
+
+    /// The Models to start engines for are now these.
+    pub(super) fn know(&self, models: HashMap<ModelId, Arc<Model>>) {
+        *self.models.lock() = models;
+    }
+
+    /// The engines, once attached.
+    pub(super) fn engines(&self) -> Option<&Engines> {
+        self.engines.get()
+    }
+
+    /// Passes one report on to `queues`, and tells people what is in it.
+    pub(super) fn heed(&self, queues: &Queues, report: Report) {
+        match &report {
+            Report::Progress { instance, progress } => {
+                let model = self.started.lock().get(instance).map(|(model, _)| model.clone());
+                if let Some(model) = model {
+                    self.teller.progress(&model, *instance, progress);
+                }
+            }
+            Report::Ready { instance, .. } => self.teller.forget(*instance),
+            Report::Failed { instance, failure } => {
+                self.teller.forget(*instance);
+                let started = self.started.lock().remove(instance);
+                if let Some((model, began)) = started {
+                    self.teller.failed(&model, failure, began.elapsed());
+                }
+            }
+            Report::Gone { instance } => {
+                self.teller.forget(*instance);
+                self.started.lock().remove(instance);
+            }
+        }
+        queues.report(report);
+    }
+}
+
+impl Platform for Processes {
+    fn start(&self, instance: InstanceId, model: &ModelId, _generation: u64) {
+        let known = self.models.lock().get(model).map(Arc::clone);
+        let (Some(engines), Some(known)) = (self.engines.get(), known) else {
+            // Removed between the decision and now; the queues are about to hear of it.
+            let failure = Failure::new(Reason::InvalidConfig, "its file has just been removed");
+            drop(self.reports.send(Report::Failed { instance, failure }));
+            return;
+        };
+        self.started.lock().insert(instance, (model.clone(), Instant::now()));
+        engines.start(instance, known);
+    }
+
+    fn stop(&self, instance: InstanceId, _model: &ModelId) {
+        if let Some(engines) = self.engines.get() {
+            engines.stop(instance, STOP_GRACE);
+        }
+    }
+
+    fn tell(&self, model: &ModelId, notice: &Notice) {
+        self.teller.notice(model, notice);
+    }
+}
