@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use flexinfer_gateway::local;
 use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings};
+use flexinfer_gateway::{local, telemetry};
 
 // Chosen by measurement: see docs/decisions.
 #[global_allocator]
@@ -38,5 +38,15 @@ fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
         print!("{}", settings.page());
         return Ok(());
     }
-    anyhow::bail!("serving is not wired up yet")
+    telemetry::begin(settings.log_format, settings.log_level.clone())
+        .context("the log cannot be set up")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.threads)
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let outcome = runtime.block_on(local::run(&arguments.models, settings));
+    // What still runs in the background belongs to requests that were given up on.
+    runtime.shutdown_background();
+    outcome
 }

@@ -280,12 +280,11 @@ impl World {
                     self.bookings.push((booking, *instance));
                 }
                 Effect::Reject { ticket, rejection } => {
-                    let model = self
-                        .waiting
-                        .iter()
-                        .find(|(_, line)| line.contains(&ticket))
-                        .map(|(model, _)| model.clone())
-                        .unwrap_or_else(|| panic!("{ticket:?} got {rejection:?} but did not wait"));
+                    let waits = self.waiting.iter().find(|(_, line)| line.contains(&ticket));
+                    let Some((model, _)) = waits else {
+                        panic!("{ticket:?} got {rejection:?} but did not wait");
+                    };
+                    let model = model.clone();
                     self.answer(&model, ticket, false);
                 }
                 Effect::Start { instance, model, generation } => {

@@ -4,11 +4,17 @@
 mod claim;
 mod engines;
 mod folder;
+mod models;
+mod processes;
+mod run;
+mod status;
 mod supervise;
+mod teller;
 mod terminal;
 
 pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Settings, Sink};
 pub use folder::{Contents, Folder, FolderError, Listed};
+pub use run::run;
 pub use supervise::supervise;
 pub use terminal::{Banner, Lines, Row};

@@ -58,6 +58,11 @@ impl Models {
         Taken { fleet, models, complaints }
     }
 
+    /// The Model as it is served.
+    pub(super) fn get(&self, id: &ModelId) -> Option<&Arc<Model>> {
+        self.known.get(id).map(|known| &known.model)
+    }
+
     fn learn(&mut self, listed: Listed, complaints: &mut Vec<String>) {
         let Listed { id, model, file, line, .. } = listed;
         let known = self.known.get(&id);

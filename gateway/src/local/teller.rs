@@ -56,8 +56,9 @@ impl Teller {
     pub(super) fn progress(&self, model: &ModelId, instance: InstanceId, progress: &Progress) {
         match &self.lines {
             Some(lines) => {
-                let line = lines.lock().progress(model, instance, progress);
-                line.iter().for_each(|line| say(line));
+                if let Some(line) = lines.lock().progress(model, instance, progress) {
+                    say(&line);
+                }
             }
             None => {
                 info!(%model, substage = %progress.substage, done = ?progress.done, message = progress.message, "loading");

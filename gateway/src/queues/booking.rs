@@ -46,6 +46,6 @@ impl fmt::Debug for Booking {
             .debug_struct("Booking")
             .field("id", &self.id)
             .field("address", &self.address)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -56,6 +56,8 @@ struct Routes {
 pub struct GroupView {
     /// Which group.
     pub id: GroupId,
+    /// What fits into it at the same time.
+    pub capacity: Capacity,
     /// Its members.
     pub members: Vec<MemberView>,
 }
@@ -122,14 +124,18 @@ impl Queues {
     }
 
     fn shell(&self, id: GroupId, number: u64) -> Arc<Shell> {
-        let capacity = match &id {
-            GroupId::Shared { name, .. } => self.budgets.get(&**name).copied(),
-            GroupId::Alone(_) => None,
-        };
-        let capacity = capacity.map_or(Capacity::One, Capacity::Vram);
+        let capacity = self.capacity(&id);
         let first_instance = number << INSTANCE_BITS;
         let group = flexinfer_core::queueing::Group::new(self.policy, capacity, first_instance);
         Shell::start(id, group, self.clock, self.orders.clone(), &self.runtime)
+    }
+
+    fn capacity(&self, id: &GroupId) -> Capacity {
+        let budget = match id {
+            GroupId::Shared { name, .. } => self.budgets.get(&**name).copied(),
+            GroupId::Alone(_) => None,
+        };
+        budget.map_or(Capacity::One, Capacity::Vram)
     }
 
     /// An engine's life has moved on.
@@ -152,7 +158,11 @@ impl Queues {
         let mut views: Vec<GroupView> = routes
             .groups
             .iter()
-            .map(|(id, shell)| GroupView { id: id.clone(), members: shell.view() })
+            .map(|(id, shell)| GroupView {
+                id: id.clone(),
+                capacity: self.capacity(id),
+                members: shell.view(),
+            })
             .filter(|view| !view.members.is_empty())
             .collect();
         views.sort_by(|a, b| a.id.cmp(&b.id));

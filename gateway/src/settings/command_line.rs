@@ -122,6 +122,10 @@ pub struct ServeArguments {
     /// [default: ~/.local/share/flexinfer]
     #[arg(long, value_name = "DIR", help_heading = "Engines")]
     pub data_dir: Option<String>,
+    /// Hub that HF:// models are downloaded from; its token is taken from HF_TOKEN [HF_ENDPOINT]
+    /// [default: https://huggingface.co]
+    #[arg(long, value_name = "URL", help_heading = "Engines")]
+    pub hf_endpoint: Option<String>,
     /// How long a connection to an engine may take to be made [FLEXINFER_CONNECT_TIMEOUT] [default: 5s]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub connect_timeout: Option<String>,

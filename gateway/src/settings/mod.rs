@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flexinfer_core::queueing::{Backoff, Policy};
+use flexinfer_fetching::{FetchSettings, Token};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
@@ -58,6 +59,8 @@ pub struct Settings {
     pub patience: Patience,
     /// VRAM that a group's residents may take together, in MiB.
     pub vram_budgets: BTreeMap<String, u64>,
+    /// Where models are downloaded from, and how.
+    pub fetching: FetchSettings,
     /// Every setting in force as text, by the name of its flag; secrets are masked.
     pub shown: BTreeMap<&'static str, String>,
 }
@@ -75,6 +78,11 @@ impl Settings {
         let port = read.optional_port("port", arguments.port.as_deref());
         let listen = port.map_or(listen, |port| SocketAddr::new(listen.ip(), port));
         read.show("listen", listen);
+        let hub = read.hub("hf-endpoint", arguments.hf_endpoint.as_deref());
+        let token = environment("HF_TOKEN").and_then(|text| Token::new(&text));
+        if token.is_some() {
+            read.show("HF_TOKEN", "set (not shown)");
+        }
         let settings = Self {
             listen,
             admin_listen: read.address(
@@ -108,11 +116,10 @@ impl Settings {
                 ),
             },
             vram_budgets: read.budgets("vram-budget", &arguments.vram_budget),
+            fetching: FetchSettings::new(&hub, token)
+                .map_err(|error| Complaints(vec![error.to_string()]))?,
             shown: BTreeMap::new(),
         };
-        if environment("HF_TOKEN").is_some() {
-            read.show("HF_TOKEN", "set (not shown)");
-        }
         let shown = read.finish()?;
         Ok(Self { shown, ..settings })
     }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
+use flexinfer_core::sources::download::Hub;
+
 use super::size::Size;
 
 /// The variable of each flag: the original's where it has one.
@@ -25,6 +27,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("drain-delay", "PROXY_SHUTDOWN_DRAIN_DELAY"),
     ("shutdown-timeout", "PROXY_GRACEFUL_SHUTDOWN_TIMEOUT"),
     ("upstream-attempts", "FLEXINFER_PROXY_UPSTREAM_MAX_ATTEMPTS"),
+    ("hf-endpoint", "HF_ENDPOINT"),
 ];
 
 /// Everything that is wrong with the settings.
@@ -174,6 +177,15 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
             Err(error) => Err(error.to_string()),
         };
         self.value(name, flag, default, parse, |bytes| Size(*bytes).to_string())
+    }
+
+    /// The address of a hub.
+    pub(super) fn hub(&mut self, name: &'static str, flag: Option<&str>) -> String {
+        let parse = |text: &str| match Hub::at(text) {
+            Ok(hub) => Ok(hub.as_str().to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.value(name, flag, "https://huggingface.co".to_owned(), parse, String::clone)
     }
 
     /// A length of time longer than none.
