@@ -15,6 +15,7 @@ mod forms;
 mod heads;
 mod leaving;
 mod local_engines;
+mod local_gateway;
 mod local_hub;
 mod local_supervisor;
 mod local_world;
