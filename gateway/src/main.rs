@@ -7,7 +7,7 @@ use clap::Parser;
 use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings};
 use flexinfer_gateway::{local, telemetry};
 
-// Chosen by measurement: see docs/decisions.
+// A request allocates a few dozen times, on whichever thread runs it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,29 +1,41 @@
-//! The way of a request, in order. Each stage is one file named for what it does; `proxy.rs` says which
-//! of Pingora's hooks calls it. A blank line stands between stages of different hooks.
+//! The way of a request, in the order it takes (blank lines keep rustfmt from sorting it). Each stage is
+//! one file named for what it does; `proxy.rs` says which of Pingora's hooks calls it, and
+//! `docs/request-path.md` tells the way in words: a test compares the two.
 
 // request_filter
-pub(crate) mod dispatch;
-pub(crate) mod read;
+
 pub(crate) mod receive;
-pub(crate) mod resolve;
+
+pub(crate) mod read;
+
 pub(crate) mod understand;
 
+pub(crate) mod resolve;
+
+pub(crate) mod dispatch;
+
 // upstream_peer
+
 pub(crate) mod connect;
 
 // upstream_request_filter, request_body_filter
+
 pub(crate) mod send;
 
 // fail_to_connect, error_while_proxy, fail_to_proxy
+
 pub(crate) mod judge;
 
-// upstream_response_filter, response_body_filter
+// upstream_response_filter, upstream_response_body_filter
+
 pub(crate) mod relay;
 
 // logging
+
 pub(crate) mod account;
 
 // Not a stage: what the gateway says by itself, from any of them.
+
 pub(crate) mod respond;
 
 use flexinfer_core::rejection::Rejection;

@@ -46,15 +46,17 @@ async fn sse_06_a_a_client_that_leaves_the_queue_frees_its_place() {
 }
 
 #[tokio::test]
-async fn sse_06_c_leaving_before_the_first_byte_ends_the_engines_work() {
-    let engine = hanging(None).await;
-    let world = World::new(engine.address, vec![model("m", None)]);
-    let mut client = Client::connect(world.address).await.unwrap();
-    client.post(CHAT, ASK).await.unwrap();
-    assert!(eventually(BOUND, || engine.requests().len() == 1).await);
-    drop(client);
-    assert!(eventually(BOUND, || engine.left_early() == 1).await, "the engine still works");
-    assert!(eventually(BOUND, || world.at_rest()).await);
+async fn sse_06_c_e_leaving_before_the_first_byte_ends_the_engines_work_stream_or_not() {
+    for ask in [ASK, br#"{"model":"m"}"#] {
+        let engine = hanging(None).await;
+        let world = World::new(engine.address, vec![model("m", None)]);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, ask).await.unwrap();
+        assert!(eventually(BOUND, || engine.requests().len() == 1).await);
+        drop(client);
+        assert!(eventually(BOUND, || engine.left_early() == 1).await, "the engine still works");
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
 }
 
 #[tokio::test]

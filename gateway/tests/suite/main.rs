@@ -10,6 +10,7 @@
 
 mod admin;
 mod bodies;
+mod documents;
 mod events;
 mod forms;
 mod heads;
