@@ -51,6 +51,23 @@ impl Gateway {
         assert!(listed.is_some(), "listed are {:?}", self.models());
     }
 
+    /// Begins a streamed chat with `model` and reads it as far as its first token.
+    fn stream(&self, model: &str) -> BufReader<TcpStream> {
+        let messages = r#"[{"role": "user", "content": "Hello!"}]"#;
+        let body = format!(r#"{{"model": "{model}", "stream": true, "messages": {messages}}}"#);
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+                    content-type: application/json\r\ncontent-length: ";
+        write!(stream, "{head}{length}\r\n\r\n{body}").unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut said = String::new();
+        while !said.contains("\"content\":") {
+            assert!(stream.read_line(&mut said).unwrap() > 0, "it ended early: {said}");
+        }
+        stream
+    }
+
     /// The body of a GET.
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -115,4 +132,39 @@ fn files_take_effect_without_a_restart_and_a_broken_edit_keeps_the_old_version()
     gateway.lists(&["llama", "phi", "qwen"]);
     fs::remove_file(gateway.path("b.yaml")).unwrap();
     gateway.lists(&["llama", "phi"]);
+}
+
+/// Its answers take a second or two.
+fn slow(name: &str, more: &str) -> String {
+    simulated(name, &format!("{more}  config:\n    timePerToken: 50ms\n    answerTokens: 30\n"))
+}
+
+#[test]
+fn a_stream_is_not_broken_when_its_file_is_edited_or_removed() {
+    let gateway = Gateway::start(&[("a.yaml", &slow("llama", "")), ("b.yaml", &slow("qwen", ""))]);
+    let mut edited = gateway.stream("llama");
+    let mut removed = gateway.stream("qwen");
+    fs::write(gateway.path("a.yaml"), slow("llama", "  litellm:\n    aliases: [meta]\n")).unwrap();
+    fs::remove_file(gateway.path("b.yaml")).unwrap();
+    gateway.lists(&["llama"]);
+    for stream in [&mut edited, &mut removed] {
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains("[DONE]"), "it ended with {:?}", rest.lines().last());
+    }
+}
+
+#[test]
+fn a_gateway_that_gets_sigterm_lets_requests_finish_and_then_ends_its_engines() {
+    let name = format!("ends-{}", std::process::id());
+    let mut gateway = Gateway::start(&[("a.yaml", &slow(&name, ""))]);
+    let mut stream = gateway.stream(&name);
+    let program = i32::try_from(gateway.program.id()).unwrap();
+    let program = rustix::process::Pid::from_raw(program).unwrap();
+    rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("[DONE]"), "it ended with {:?}", rest.lines().last());
+    assert!(gateway.program.wait().unwrap().success());
+    assert_eq!(processes_with(&name), [0; 0]);
 }
