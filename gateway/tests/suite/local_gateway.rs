@@ -19,12 +19,19 @@ struct Gateway {
 impl Gateway {
     /// A gateway for a folder with these files, once it serves.
     fn start(files: &[(&str, &str)]) -> Self {
+        Self::start_with(files, &[])
+    }
+
+    /// The same, with these variables set.
+    fn start_with(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("models")).unwrap();
         for (name, text) in files {
             fs::write(folder.path().join("models").join(name), text).unwrap();
         }
-        let mut program = command(&folder).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = command(&folder);
+        command.envs(variables.iter().copied()).stdout(Stdio::piped());
+        let mut program = command.spawn().unwrap();
         let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
         let address = lines
             .find_map(|line| Some(line.unwrap().split_once(" at http://")?.1.to_owned()))
@@ -167,4 +174,45 @@ fn a_gateway_that_gets_sigterm_lets_requests_finish_and_then_ends_its_engines() 
     assert!(rest.contains("[DONE]"), "it ended with {:?}", rest.lines().last());
     assert!(gateway.program.wait().unwrap().success());
     assert_eq!(processes_with(&name), [0; 0]);
+}
+
+/// The waiting request outlasts the kills and is answered by the engine that lives.
+#[test]
+fn queue_05_a_request_waits_through_three_engines_that_are_killed_while_loading() {
+    let name = format!("killed-{}", std::process::id());
+    let script = format!(
+        "[ ! -e hang ] && exec {PROGRAM} simulate --host {{host}} --port {{port}} --model {name}; \
+         exec sleep 1000.{}",
+        std::process::id()
+    );
+    let model = serde_json::json!({
+        "apiVersion": "inference.flexinfer.ai/v1alpha2",
+        "kind": "Model",
+        "metadata": { "name": name },
+        "spec": { "backend": "command", "config": { "command": ["sh", "-c", script] } },
+    });
+    let retries = [
+        ("PROXY_BACKOFF_ENABLED", "true"),
+        ("PROXY_BACKOFF_INITIAL_WAIT", "50ms"),
+        ("PROXY_BACKOFF_MAX_RETRIES", "10"),
+    ];
+    let gateway = Gateway::start_with(&[("a.yaml", &model.to_string()), ("hang", "")], &retries);
+    let hanging = format!("sleep\u{0}1000.{}", std::process::id());
+    std::thread::scope(|scope| {
+        let request = scope.spawn(|| gateway.stream(&name));
+        for round in 1..=3 {
+            let engine = eventually(|| processes_with(&hanging).first().copied());
+            let engine = engine.unwrap_or_else(|| panic!("no engine in round {round}"));
+            if round == 3 {
+                fs::remove_file(gateway.path("hang")).unwrap();
+            }
+            let engine = rustix::process::Pid::from_raw(engine).unwrap();
+            rustix::process::kill_process(engine, rustix::process::Signal::KILL).unwrap();
+            let ended = eventually(|| {
+                (!processes_with(&hanging).contains(&engine.as_raw_nonzero().get())).then_some(())
+            });
+            assert!(ended.is_some());
+        }
+        request.join().expect("the request is answered by the fourth engine");
+    });
 }
