@@ -1,0 +1,82 @@
+//! `flexinfer-node fetch`: a thin command over `flexinfer-fetching`, for init containers and people.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use flexinfer_core::activation::Progress;
+use flexinfer_core::sources::download::{Hub, Selection};
+use flexinfer_core::sources::huggingface::checked_revision;
+use flexinfer_core::sources::{RelativePath, Source};
+use flexinfer_fetching::{FetchSettings, Token};
+
+use crate::ending::{Ending, Stops};
+use crate::progress::Shown;
+
+/// What to get and where to put it. A token for gated repositories is taken from `HF_TOKEN`.
+#[derive(Clone, Debug, Args)]
+pub struct Arguments {
+    /// Where the weights are, as in a Model's spec.source: HF://org/name[@revision][:path]
+    #[arg(env = "FETCH_SOURCE")]
+    pub source: Source,
+    /// Folder to put them in; made if it is not there
+    #[arg(long, env = "FETCH_TO", value_name = "DIR")]
+    pub to: PathBuf,
+    /// Branch, tag or commit [default: main, or what the source says]
+    #[arg(long, env = "FETCH_REVISION", value_parser = checked_revision)]
+    pub revision: Option<String>,
+    /// Only files that match one of these patterns, such as *.safetensors
+    #[arg(long, env = "FETCH_ALLOW", value_name = "PATTERN", value_delimiter = ',')]
+    pub allow: Vec<String>,
+    /// No file that matches one of these patterns
+    #[arg(long, env = "FETCH_IGNORE", value_name = "PATTERN", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+    /// This file, and its further parts if it is the first of several
+    #[arg(long, env = "FETCH_FILE", value_name = "PATH", value_parser = RelativePath::parse)]
+    pub file: Option<RelativePath>,
+    /// Files fetched at the same time
+    #[arg(long, env = "FETCH_CONCURRENCY", value_name = "COUNT", default_value = "4")]
+    pub concurrency: NonZeroUsize,
+    /// The hub
+    #[arg(long, env = "HF_ENDPOINT", value_name = "URL", default_value = Hub::PUBLIC)]
+    pub hf_endpoint: String,
+}
+
+/// Downloads, and prints the path that an engine is to read.
+pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
+    let mut stops = Stops::listen().context("signals cannot be listened for")?;
+    let token = std::env::var("HF_TOKEN").ok().and_then(|text| Token::new(&text));
+    let mut settings = FetchSettings::new(&arguments.hf_endpoint, token)?;
+    settings.concurrency = arguments.concurrency;
+    let selection = Selection {
+        revision: arguments.revision.clone(),
+        allow: arguments.allow.clone(),
+        ignore: arguments.ignore.clone(),
+        file: arguments.file.clone(),
+        beside: Vec::new(),
+    };
+    let shown = Shown::new();
+    let progress = |progress: Progress| {
+        let (done, total) = progress.done.unwrap_or_default();
+        shown.tell(done, total, &progress.message);
+    };
+    let fetching = flexinfer_fetching::fetch(
+        &arguments.source,
+        &selection,
+        &arguments.to,
+        &settings,
+        &progress,
+    );
+    let fetched = tokio::select! {
+        fetched = fetching => fetched,
+        stop = stops.next() => {
+            tracing::info!("stopped; what has come is kept, and the next run goes on from it");
+            return Ok(Ending::Stopped(stop));
+        }
+    };
+    let path = fetched.map_err(|failure| anyhow!("{failure}"))?;
+    drop(shown);
+    println!("{}", path.display());
+    Ok(Ending::Done)
+}

@@ -1,0 +1,8 @@
+//! The acts of a GPU node, one folder for each subcommand of `flexinfer-node`. Decisions are
+//! `flexinfer-core`'s.
+
+pub mod ending;
+pub mod fetch;
+pub mod telemetry;
+
+mod progress;

@@ -1,0 +1,47 @@
+//! The node's program: reads the command line, runs one subcommand and gives its exit status.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use flexinfer_node::ending::Ending;
+use flexinfer_node::{fetch, telemetry};
+
+/// What a GPU node needs: weights brought to where the engine reads them.
+#[derive(Debug, Parser)]
+#[command(name = "flexinfer-node", version, propagate_version = true, max_term_width = 100)]
+struct CommandLine {
+    #[command(flatten)]
+    log: telemetry::Arguments,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Download a model's files from a hub into a folder; run again, it goes on where it stopped
+    Fetch(fetch::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(CommandLine::parse()) {
+        Ok(ending) => ending.into(),
+        Err(error) => {
+            eprintln!("flexinfer-node: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(line: CommandLine) -> anyhow::Result<Ending> {
+    telemetry::begin(&line.log).context("the log cannot be set up")?;
+    let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+    let ending = runtime.block_on(async {
+        match line.command {
+            Command::Fetch(arguments) => fetch::run(&arguments).await,
+        }
+    });
+    // Whatever still runs in the background belongs to something that was given up on.
+    runtime.shutdown_background();
+    ending
+}
