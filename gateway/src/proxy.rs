@@ -4,11 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -18,54 +15,11 @@ use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use tracing::debug;
 
 use crate::context::{Body, Context, Target};
-use crate::lifecycle::Lifecycle;
-use crate::metrics::Metrics;
-use crate::queues::Dispatch;
-use crate::replay::Budget;
+use crate::parts::Parts;
 use crate::stages::{
     Stop, account, client_left, connect, dispatch, judge, read, receive, relay, resolve, respond,
     send, understand,
 };
-
-/// Tells how a model is doing at this moment.
-pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
-
-/// The bounds of the request path.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The longest body, in bytes.
-    pub max_body: u64,
-    /// How long a body may pause on its way here.
-    pub body_pause: Duration,
-    /// How long a body may take in all.
-    pub body_deadline: Duration,
-    /// How long a connection to an engine may take to be made.
-    pub connect: Duration,
-    /// How long an engine may be silent, before its answer and within it.
-    pub silence: Duration,
-    /// How long an idle connection to an engine is kept; engines close theirs after 5 s.
-    pub pooled: Duration,
-    /// Connections tried for one request.
-    pub connections: u32,
-}
-
-/// What the stages work with.
-pub struct Parts {
-    /// The models, replaced as a whole whenever one changes.
-    pub fleet: Arc<ArcSwap<Fleet>>,
-    /// Wakes models and hands out their slots.
-    pub dispatch: Arc<dyn Dispatch>,
-    /// How models are doing, for `/v1/models`.
-    pub liveness: LivenessOf,
-    /// The bounds.
-    pub limits: Limits,
-    /// The bytes of bodies held at once.
-    pub budget: Arc<Budget>,
-    /// Whether requests are taken.
-    pub lifecycle: Arc<Lifecycle>,
-    /// What is counted.
-    pub metrics: Arc<Metrics>,
-}
 
 /// The proxy that Pingora runs.
 pub struct Proxy {

@@ -121,7 +121,7 @@ impl ModelSeries {
         }
     }
 
-    /// An answer told how many tokens it took.
+    /// An answer told how many tokens it took, or at least why it ended.
     pub fn used(&self, prompt: Option<u64>, completion: Option<u64>, stream: bool) {
         let observe = |histogram: &Histogram, tokens: Option<u64>| {
             if let Some(tokens) = tokens.and_then(|tokens| u32::try_from(tokens).ok()) {

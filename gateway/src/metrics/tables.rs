@@ -147,7 +147,7 @@ impl Tables {
             )?,
             completions: new.counter(
                 "completions_total",
-                "Answers with usage.",
+                "Answers that told why they ended or what they took.",
                 &["model", "stream"],
             )?,
             shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,

@@ -24,7 +24,7 @@ pub use size::{Size, SizeError};
 
 use reader::Reader;
 
-use crate::proxy::Limits;
+use crate::parts::Limits;
 use crate::server::Patience;
 
 const KIB: u64 = 1024;

@@ -1,7 +1,7 @@
 //! The last stage: what a request leaves behind in the metrics and the log. What it held goes back when
 //! its context is dropped, right after.
 
-use flexinfer_core::openai::UsageReader;
+use flexinfer_core::openai::{Usage, UsageReader};
 use pingora_proxy::Session;
 use tracing::debug;
 
@@ -18,7 +18,7 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, failed: bool
     if let Some(target) = &context.target {
         target.series.finished(outcome, took, context.attempt.waited);
         if let Some(usage) = context.answer.usage.as_ref().map(UsageReader::usage)
-            && (usage.prompt_tokens.is_some() || usage.completion_tokens.is_some())
+            && *usage != Usage::default()
         {
             target.series.used(usage.prompt_tokens, usage.completion_tokens, target.stream);
         }

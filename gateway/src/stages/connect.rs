@@ -8,7 +8,7 @@ use pingora_proxy::Session;
 
 use super::{Stop, dispatch};
 use crate::context::{Context, Retry};
-use crate::proxy::Parts;
+use crate::parts::Parts;
 
 /// Where to send the request now.
 pub(crate) async fn connect(

@@ -8,7 +8,7 @@ use pingora_proxy::Session;
 
 use super::send;
 use crate::context::{Context, Retry};
-use crate::proxy::Parts;
+use crate::parts::Parts;
 
 /// No connection was made: nothing was sent, so another try is safe.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Stop;
 use super::receive::announced_length;
-use crate::proxy::Parts;
+use crate::parts::Parts;
 use crate::replay::Held;
 
 /// Room that is made at once for a body that announces more.

@@ -16,7 +16,7 @@ use super::Stop;
 use super::respond::Own;
 use crate::context::Context;
 use crate::lifecycle::Phase;
-use crate::proxy::Parts;
+use crate::parts::Parts;
 use crate::server::KEEPALIVE_SECONDS;
 
 /// Names a request in answers, logs and engines.

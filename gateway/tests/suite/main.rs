@@ -10,6 +10,7 @@
 
 mod admin;
 mod bodies;
+mod contents;
 mod documents;
 mod events;
 mod forms;

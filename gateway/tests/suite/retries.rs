@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flexinfer_gateway::proxy::Limits;
+use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
