@@ -90,8 +90,10 @@ impl Running {
     /// False when that took longer than it may.
     pub async fn stop(self, patience: Patience) -> bool {
         self.lifecycle.advance(Phase::Draining);
-        info!(delay = ?patience.drain_delay, "not ready any more; still taking requests");
-        tokio::time::sleep(patience.drain_delay).await;
+        if !patience.drain_delay.is_zero() {
+            info!(delay = ?patience.drain_delay, "not ready any more; still taking requests");
+            tokio::time::sleep(patience.drain_delay).await;
+        }
         self.lifecycle.advance(Phase::Closed);
         self.stop.send_replace(true);
         if let Err(error) = self.accepting.await {

@@ -1,6 +1,8 @@
 //! The last stage: what a request leaves behind in the metrics and the log. What it held goes back when
 //! its context is dropped, right after.
 
+use std::time::Duration;
+
 use flexinfer_core::openai::{Usage, UsageReader};
 use pingora_proxy::Session;
 use tracing::debug;
@@ -31,9 +33,9 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, failed: bool
         model = context.target.as_ref().map(|target| target.served.name()),
         status,
         outcome = outcome.label(),
-        milliseconds = took.as_secs_f64() * 1000.0,
-        waited = ?context.attempt.waited,
-        first_byte = ?context.answer.first_byte,
+        milliseconds = milliseconds(took),
+        waited = context.attempt.waited.map(milliseconds),
+        first_byte = context.answer.first_byte.map(milliseconds),
         connections = context.attempt.connections,
         sent = session.body_bytes_sent(),
         "request"
@@ -47,4 +49,9 @@ fn outcome(status: Option<u16>, failed: bool) -> Outcome {
         Some(_) if failed => Outcome::Cancelled,
         Some(_) => Outcome::Success,
     }
+}
+
+/// To three places: a clock tells no more.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

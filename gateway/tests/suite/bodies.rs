@@ -190,6 +190,30 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
+async fn a_request_that_comes_while_the_one_before_waits_is_not_lost() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, models());
+    for chunked in [false, true] {
+        let bytes = |size: usize| match chunked {
+            false => request("POST", CHAT, &[], &sized("m", size)),
+            true => chunked_request("POST", CHAT, &[], &sized("m", size), &[500]),
+        };
+        world.desk.close();
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.send(&bytes(1000)).await.unwrap();
+        assert!(eventually(BOUND, || world.desk.waiting() == 1).await);
+        client.send(&bytes(70_000)).await.unwrap();
+        world.desk.open();
+        for _ in 0..2 {
+            assert_eq!(client.answer().await.unwrap().status(), 200);
+        }
+    }
+    for (seen, size) in engine.requests().iter().zip([1000, 70_000, 1000, 70_000]) {
+        assert_whole(seen, size);
+    }
+}
+
+#[tokio::test]
 async fn body_10_a_body_over_the_limit_is_413_and_nothing_of_it_is_forwarded() {
     let engine = Origin::answering("{}").await.unwrap();
     let small = Limits { max_body: 1 << 20, ..limits() };
