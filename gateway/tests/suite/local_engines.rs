@@ -21,7 +21,7 @@ fn an_engine_is_ready_when_its_own_probe_answers_and_gone_when_stopped() {
     let instance = world.start("serves");
     let address = world.ready(instance);
     assert!(TcpStream::connect(address).is_ok());
-    assert!(world.log_lines().contains(&format!("starting on {}", address.port())));
+    world.says(&[&format!("starting on {}", address.port())]);
     world.engines.stop(instance, 10 * SECOND);
     world.gone(instance);
     assert!(TcpStream::connect(address).is_err());
@@ -66,11 +66,11 @@ fn an_engine_that_dies_while_loading_is_explained_by_its_last_words() {
 #[test]
 fn an_engine_that_hangs_while_loading_fails_at_its_limit() {
     let world = World::new();
-    let command = json!(["python3", "engine.py", "{port}", "hangs"]);
-    let config = json!({ "command": command, "startupTimeout": "3s" });
+    let command = json!(["sh", "-c", "echo loading 40 %; exec sleep 1000"]);
+    let config = json!({ "command": command, "startupTimeout": "2s" });
     let instance = world.start_model(&model(&json!({ "backend": "command", "config": config })));
     let failure = world.failed(instance);
-    assert_failure(&failure, Reason::LoadTimeout, &["3s", "startupTimeout", "loading 40 %"]);
+    assert_failure(&failure, Reason::LoadTimeout, &["2s", "startupTimeout", "loading 40 %"]);
     let told = world.reports_of(instance).into_iter().any(|report| {
         matches!(report, Report::Progress { progress, .. } if progress.done == Some((40, 100)))
     });
@@ -195,8 +195,8 @@ fn a_model_on_a_hub_is_downloaded_once_and_handed_to_its_engine() {
         "config": { "command": ["python3", "engine.py", "{port}", "reads", "{model}"] },
     });
     let first = world.start_model(&model(&spec));
-    world.ready(first);
-    assert!(world.log_lines().contains(&"read the weights".to_owned()), "{:?}", world.log_lines());
+    let address = world.ready(first);
+    world.says(&[&format!("starting on {}", address.port()), "read the weights"]);
     let told = world.reports_of(first).into_iter().any(|report| match report {
         Report::Progress { progress, .. } => progress.substage == Substage::Downloading,
         _ => false,
@@ -275,8 +275,7 @@ fn a_model_is_pulled_and_loaded_before_ollama_counts_as_ready() {
     let world = World::new();
     let instance = world.start_model(&ollama("another:1b", "nothing"));
     world.ready(instance);
-    let said = ["/api/show gemma:2b", "/api/pull gemma:2b", "/api/generate gemma:2b"];
-    assert_eq!(world.log_lines(), said);
+    world.says(&["/api/show gemma:2b", "/api/pull gemma:2b", "/api/generate gemma:2b"]);
     let told = world.reports_of(instance).into_iter().any(|report| {
         matches!(report, Report::Progress { progress, .. } if progress.done == Some((4, 10)))
     });
@@ -287,7 +286,7 @@ fn a_model_is_pulled_and_loaded_before_ollama_counts_as_ready() {
 fn a_model_that_ollama_has_is_not_pulled_again() {
     let world = World::new();
     world.ready(world.start_model(&ollama("gemma:2b", "nothing")));
-    assert_eq!(world.log_lines(), ["/api/show gemma:2b", "/api/generate gemma:2b"]);
+    world.says(&["/api/show gemma:2b", "/api/generate gemma:2b"]);
 }
 
 #[test]

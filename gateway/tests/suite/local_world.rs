@@ -160,6 +160,13 @@ impl World {
         self.runtime.block_on(self.engines.stop_all(grace));
     }
 
+    /// Waits until the engine has said exactly this; what it says is read beside everything else.
+    #[track_caller]
+    pub(crate) fn says(&self, wanted: &[&str]) {
+        let said = eventually(|| (self.log_lines() == wanted).then_some(()));
+        assert!(said.is_some(), "it said {:#?}", self.log_lines());
+    }
+
     pub(crate) fn log_lines(&self) -> Vec<String> {
         self.engines.log_lines(&ModelId::new("default", "qwen"))
     }
