@@ -8,6 +8,7 @@ use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings
 use flexinfer_gateway::{local, telemetry};
 
 // A request allocates a few dozen times, on whichever thread runs it.
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

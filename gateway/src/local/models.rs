@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::activation::same_engine;
-use flexinfer_core::backends::Backend;
 use flexinfer_core::effective::{Defaults, Effective};
 use flexinfer_core::fleet::{Conflict, Fleet, Served};
 use flexinfer_core::ids::ModelId;
@@ -74,11 +73,6 @@ impl Models {
             known.engine + u64::from(!same_engine(&known.model.spec, &model.spec))
         });
         let created = known.map_or_else(now, |known| known.created);
-        if let Ok(backend) = Backend::of(&*model) {
-            complaints.extend(
-                backend.check(&*model).iter().map(|complaint| format!("{place}: {complaint}")),
-            );
-        }
         match Effective::of(&model, engine, &self.defaults) {
             Ok(effective) => {
                 self.known.insert(id, Known { model, effective, engine, created });
