@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::gateway::Gateway;
-use crate::test::{Counts, Report, need, watched};
+use crate::test::{Counts, Steps, need, watched};
 use crate::{cache, prerequisites, program, workspace};
 
 /// The clients as their users install them. A new version is a new line here and a new folder in the cache.
@@ -19,7 +19,7 @@ const NODE_CLIENT: &str = "openai@6.30.1";
 const FOLDER: &str = "gateway/tests/clients";
 
 /// All of them as steps of the test run.
-pub(crate) fn steps(steps: &mut Report) {
+pub(crate) fn steps(steps: &mut Steps) {
     const PYTHON: &str = "OpenAI's Python client";
     const EXAMPLES: &str = "examples";
     const NODE: &str = "OpenAI's Node client";

@@ -9,8 +9,7 @@ use clap::Args;
 
 use crate::{check, clients, llamacpp, prerequisites, program};
 pub(crate) use counts::Counts;
-use steps::Steps;
-pub(crate) use steps::{Steps as Report, watched};
+pub(crate) use steps::{Steps, watched};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -25,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.command("format", program::cargo().args(["fmt", "--all", "--check"]));
     steps.command("lints", &mut lints());
     steps.run("arrows, files, links", |_| check::run());
-    steps.command("Rust tests", program::cargo().args(["test", "--workspace"]));
+    steps.command("Rust tests", program::cargo().args(["test", "--workspace", "--no-fail-fast"]));
     clients::steps(&mut steps);
     llamacpp::steps(&mut steps, arguments.full);
     licences(&mut steps);
