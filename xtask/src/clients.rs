@@ -44,8 +44,11 @@ pub(crate) fn python_with(packages: &[&str]) -> Result<PathBuf> {
     let mut ingredients = vec![version.trim()];
     ingredients.extend(packages);
     let place = cache::kept("python", &ingredients, |place| {
-        println!("Installing {} for Python", packages.join(" "));
         program::run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+        if packages.is_empty() {
+            return Ok(());
+        }
+        println!("Installing {} for Python", packages.join(" "));
         let mut pip = Command::new(place.join("bin/python"));
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         program::run(pip.args(packages))

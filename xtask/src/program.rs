@@ -17,7 +17,16 @@ pub(crate) fn named(program: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// The cargo that runs this task, so that the toolchain is the same.
 pub(crate) fn cargo() -> Command {
-    named(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = named(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // It told this program about its own package. Build scripts that look at such variables would take what a
+    // plain `cargo build` made for stale, and that of the crates above them.
+    for (name, _) in env::vars_os() {
+        let told = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if name.to_str().is_some_and(|name| told.iter().any(|prefix| name.starts_with(prefix))) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Runs a command to its end; failing is an error.
