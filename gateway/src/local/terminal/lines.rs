@@ -82,9 +82,11 @@ impl Lines {
         progress: &Progress,
     ) -> Option<String> {
         let percent = progress.done.and_then(|(done, all)| (done * 100).checked_div(all));
-        let step = match percent {
-            Some(percent) => Step::Percent(percent / STEP),
-            None => Step::Message(progress.message.clone()),
+        let step = match (percent, progress.substage) {
+            (Some(percent), _) => Step::Percent(percent / STEP),
+            // An engine says a hundred things while it loads; its log keeps them.
+            (None, Substage::LoadingWeights) => return None,
+            (None, _) => Step::Message(progress.message.clone()),
         };
         if self.told.get(&instance) == Some(&step) {
             return None;
