@@ -194,9 +194,13 @@ async fn a_request_that_comes_while_the_one_before_waits_is_not_lost() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, models());
     for chunked in [false, true] {
-        let bytes = |size: usize| match chunked {
-            false => request("POST", CHAT, &[], &sized("m", size)),
-            true => chunked_request("POST", CHAT, &[], &sized("m", size), &[500]),
+        let bytes = |size: usize| {
+            let body = sized("m", size);
+            if chunked {
+                chunked_request("POST", CHAT, &[], &body, &[500])
+            } else {
+                request("POST", CHAT, &[], &body)
+            }
         };
         world.desk.close();
         let mut client = Client::connect(world.address).await.unwrap();
