@@ -14,6 +14,8 @@ pub mod backends;
 pub mod effective;
 pub mod sources;
 
+pub mod hardware;
+
 pub mod fleet;
 pub mod openai;
 pub mod rewriting;

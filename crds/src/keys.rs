@@ -18,6 +18,13 @@ pub const CPU_AVX512: &str = "flexinfer.ai/cpu.avx512";
 pub const GPU_UTILIZATION: &str = "flexinfer.ai/gpu.util";
 /// Node annotation: free GPU memory in MB, over all GPUs.
 pub const GPU_FREE_MEMORY: &str = "flexinfer.ai/gpu-free-memory";
+/// Node annotation: free memory of each GPU device in MB, in the driver's order, separated by commas.
+pub const GPU_FREE_MEMORY_EACH: &str = "flexinfer.ai/gpu-free-memory.each";
+/// Node annotation: `good`, or `attention: …`, `degraded: …` (some GPUs do not answer) or `unknown: …` (place
+/// nothing new here) with the reason.
+pub const GPU_HEALTH: &str = "flexinfer.ai/gpu-health";
+/// Node annotation: the most GPUs that answered at one boot of the machine, as `8@<boot id>`.
+pub const GPU_PROVEN: &str = "flexinfer.ai/gpu-proven";
 /// Node annotation: the share of the key-value cache in use, 0 to 1.
 pub const KV_CACHE_USAGE: &str = "flexinfer.ai/kv-cache-usage";
 /// Node annotation, by an operator: what the node costs per hour.

@@ -1,0 +1,153 @@
+//! What a node carries.
+
+use flexinfer_crds::keys;
+use serde_json::json;
+
+use super::*;
+use crate::backends::Vendor;
+use crate::hardware::{Gpu, Memory, Partition, Partitioning, representative};
+
+const GIB: u64 = 1 << 30;
+
+fn gpu(vendor: Vendor, architecture: &str, total: u64, used: u64) -> Gpu {
+    let mut gpu = Gpu::new(vendor, format!("{architecture}-{total}"));
+    gpu.architecture = Some(architecture.to_owned());
+    gpu.memory = Memory { total: Some(total), used: Some(used) };
+    gpu
+}
+
+fn labels_of(gpus: &[Gpu], prefix: &str) -> Vec<(String, Option<String>)> {
+    let prefix = prefix.parse().unwrap();
+    labels(representative(gpus).as_ref(), true, None, &prefix).into_iter().collect()
+}
+
+fn texts(pairs: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), Some((*value).to_owned()))).collect()
+}
+
+#[test]
+fn labels_are_those_of_the_original() {
+    let gpus = [
+        gpu(Vendor::Nvidia, "sm_89", 24564 << 20, 0),
+        gpu(Vendor::Nvidia, "sm_89", 24564 << 20, 0),
+    ];
+    assert_eq!(
+        labels_of(&gpus, "flexinfer.ai/"),
+        texts(&[
+            ("flexinfer.ai/cpu.avx512", "true"),
+            ("flexinfer.ai/gpu.arch", "sm_89"),
+            ("flexinfer.ai/gpu.count", "2"),
+            ("flexinfer.ai/gpu.int4", "true"),
+            ("flexinfer.ai/gpu.vendor", "NVIDIA"),
+            ("flexinfer.ai/gpu.vram", "24Gi"),
+        ])
+    );
+}
+
+#[test]
+fn another_prefix_moves_every_label() {
+    let moved = labels_of(&[gpu(Vendor::Amd, "gfx1100", 24 * GIB, 0)], "gpu.example.com");
+    assert!(moved.iter().all(|(key, _)| key.starts_with("gpu.example.com/")), "{moved:?}");
+    assert!(moved.contains(&("gpu.example.com/gpu.vendor".to_owned(), Some("AMD".to_owned()))));
+    for bad in ["", "/", "a//", "-a.b/", "A.b/", "a b/"] {
+        assert!(bad.parse::<LabelPrefix>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn gpu_03_a_mixed_node_is_spoken_for_by_its_best_whatever_the_order() {
+    let mut gpus = vec![
+        gpu(Vendor::Amd, "gfx90a", 64 * GIB, 0),
+        gpu(Vendor::Amd, "gfx1100", 24 * GIB, 0),
+        gpu(Vendor::Nvidia, "sm_52", 8 * GIB, 0),
+        gpu(Vendor::Amd, "gfx906", 32 * GIB, 0),
+    ];
+    let chosen = representative(&gpus).unwrap();
+    assert_eq!((chosen.vendor, chosen.count, chosen.vram), (Vendor::Amd, 3, Some(64 * GIB)));
+    assert_eq!(chosen.architecture.as_deref(), Some("gfx1100"));
+    for _ in 0..gpus.len() {
+        gpus.rotate_left(1);
+        assert_eq!(representative(&gpus).as_ref(), Some(&chosen));
+    }
+}
+
+#[test]
+fn newer_architectures_win_by_number_and_not_by_letters() {
+    let newest = |names: [&str; 2]| {
+        let gpus = names.map(|name| gpu(Vendor::Nvidia, name, GIB, 0));
+        representative(&gpus).unwrap().architecture.unwrap()
+    };
+    assert_eq!(newest(["sm_90", "sm_100"]), "sm_100");
+    assert_eq!(newest(["gfx1030", "gfx942"]), "gfx1030");
+}
+
+#[test]
+fn gpu_02_partitions_are_counted_and_their_parent_is_not() {
+    let mut split = gpu(Vendor::Nvidia, "sm_80", 40 * GIB, 0);
+    let part = |gib: u64| Partition {
+        memory: Memory { total: Some(gib * GIB), used: Some(GIB) },
+        ..Partition::default()
+    };
+    split.partitioning = Partitioning::Partitioned(vec![part(20), part(20), part(5)]);
+    let chosen = representative(std::slice::from_ref(&split)).unwrap();
+    assert_eq!((chosen.count, chosen.vram), (3, Some(20 * GIB)));
+    let written = annotations([split].iter(), None);
+    assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("43008"));
+    assert_eq!(written[keys::GPU_FREE_MEMORY_EACH].as_deref(), Some("19456,19456,4096"));
+}
+
+#[test]
+fn annotations_are_a_mean_a_sum_and_a_share() {
+    let mut gpus = [
+        gpu(Vendor::Amd, "gfx1100", 24 * GIB, GIB),
+        gpu(Vendor::Amd, "gfx1100", 24 * GIB, 2 * GIB),
+    ];
+    gpus[0].utilization = Some(12.0);
+    gpus[1].utilization = Some(12.68);
+    let written = annotations(gpus.iter(), Some(0.123_44));
+    assert_eq!(written[keys::GPU_UTILIZATION].as_deref(), Some("12.34"));
+    assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("46080"));
+    assert_eq!(written[keys::KV_CACHE_USAGE].as_deref(), Some("0.1234"));
+    gpus[1].memory.used = None;
+    let written = annotations(gpus.iter(), None);
+    assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("23552"));
+    assert_eq!(written[keys::GPU_FREE_MEMORY_EACH], None);
+    assert_eq!(written[keys::KV_CACHE_USAGE], None);
+}
+
+#[test]
+fn gpu_11_one_patch_has_what_differs_and_an_equal_node_needs_none() {
+    let mut node = Node::default();
+    node.labels.insert("a".to_owned(), "1".to_owned());
+    node.annotations.insert("gone".to_owned(), "x".to_owned());
+    let mut wanted = Marks::default();
+    wanted.labels.insert("a".to_owned(), Some("1".to_owned()));
+    wanted.annotations.insert("absent".to_owned(), None);
+    assert_eq!(patch(&node, &wanted), None);
+    wanted.labels.insert("b".to_owned(), Some("2".to_owned()));
+    wanted.annotations.insert("gone".to_owned(), None);
+    let expected = json!({"metadata": {"labels": {"b": "2"}, "annotations": {"gone": null}}});
+    assert_eq!(patch(&node, &wanted), Some(expected));
+}
+
+#[test]
+fn the_taints_of_others_stay_and_the_version_guards_them() {
+    let theirs =
+        json!({"key": "theirs", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"});
+    let mut node = Node {
+        taints: vec![theirs.clone()],
+        resource_version: Some("7".to_owned()),
+        ..Node::default()
+    };
+    let patched = patch(&node, &Marks { tainted: Some(true), ..Marks::default() }).unwrap();
+    let ours =
+        json!({"key": "flexinfer.ai/spot-terminating", "value": "true", "effect": "NoSchedule"});
+    assert_eq!(
+        patched,
+        json!({"metadata": {"resourceVersion": "7"}, "spec": {"taints": [theirs, ours]}})
+    );
+    node.taints.push(ours);
+    let patched = patch(&node, &Marks { tainted: Some(false), ..Marks::default() }).unwrap();
+    assert_eq!(patched["spec"]["taints"], json!([theirs]));
+    assert_eq!(patch(&node, &Marks { tainted: None, ..Marks::default() }), None);
+}
