@@ -20,6 +20,9 @@ pub mod fleet;
 pub mod openai;
 pub mod rewriting;
 
+pub mod callers;
+pub mod limits;
+
 pub mod activation;
 pub mod queueing;
 pub mod routing;

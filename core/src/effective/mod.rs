@@ -53,6 +53,10 @@ pub struct Effective {
     pub aliases: Vec<String>,
     /// `serviceLabels`.
     pub service_labels: Vec<String>,
+    /// The tokens of context that the engine is told to hold, where the Model says.
+    pub context_window: Option<u32>,
+    /// The annotation `flexinfer.ai/admission: context-bounded`: what cannot fit is refused.
+    pub context_bounded: bool,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -92,6 +96,7 @@ impl Effective {
         let preload = wanted(config.flag("preloadOnDeploy"), &mut complaints).unwrap_or(false);
         let slots = wanted(max_concurrency(config), &mut complaints);
         let max_queue = wanted(max_queue(model), &mut complaints);
+        let context_bounded = wanted(context_bounded(model), &mut complaints);
         let (Some(backend), true) = (backend, complaints.is_empty()) else {
             return Err(complaints);
         };
@@ -126,6 +131,8 @@ impl Effective {
             served_name: backend.served_name(model),
             aliases: distinct(litellm.served_model_name.iter().chain(&litellm.aliases), name),
             service_labels: distinct(&spec.service_labels, ""),
+            context_window: config.context_window(),
+            context_bounded: context_bounded.unwrap_or(false),
             parked: litellm.enabled == Some(false),
             id,
         })
@@ -166,6 +173,20 @@ fn max_queue(model: &Model) -> Result<Option<u32>, Complaint> {
         let message = format!("`{text}` is not a number of requests; write \"0\" or more");
         Complaint::error(field, message)
     })
+}
+
+fn context_bounded(model: &Model) -> Result<Option<bool>, Complaint> {
+    let annotations = model.metadata.annotations.as_ref();
+    match annotations.and_then(|all| all.get(keys::ADMISSION)).map(|text| text.trim()) {
+        None | Some("") => Ok(None),
+        Some("context-bounded") => Ok(Some(true)),
+        Some(other) => {
+            let field = format!("metadata.annotations[{}]", keys::ADMISSION);
+            let message =
+                format!("`{other}` is not known; write \"context-bounded\" or leave it out");
+            Err(Complaint::error(field, message))
+        }
+    }
 }
 
 fn group_of(id: &ModelId, gpu: Option<&Gpu>) -> GroupId {

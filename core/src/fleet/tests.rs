@@ -32,6 +32,8 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         served_name: None,
         aliases: aliases.iter().map(ToString::to_string).collect(),
         service_labels: Vec::new(),
+        context_window: None,
+        context_bounded: false,
         parked: false,
     };
     Served::new(effective, "simulator", "", 1_700_000_000)

@@ -23,37 +23,37 @@ impl fmt::Display for Complaint {
 
 /// A place in a file, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 impl Place {
     /// The beginning of a file.
-    pub(super) const START: Self = Self { line: 1, column: 1 };
+    pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
 
 /// The complaints of one file, as they are found.
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     file: String,
-    pub(super) errors: Vec<Complaint>,
-    pub(super) warnings: Vec<Complaint>,
+    pub(crate) errors: Vec<Complaint>,
+    pub(crate) warnings: Vec<Complaint>,
 }
 
 impl Notes {
-    pub(super) fn of(file: &str) -> Self {
+    pub(crate) fn of(file: &str) -> Self {
         Self { file: file.to_owned(), errors: Vec::new(), warnings: Vec::new() }
     }
 
-    pub(super) fn error(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, place: Place, message: impl Into<String>) {
         let complaint = self.complaint(place, message.into());
         if !self.errors.contains(&complaint) {
             self.errors.push(complaint);
         }
     }
 
-    pub(super) fn warning(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn warning(&mut self, place: Place, message: impl Into<String>) {
         let complaint = self.complaint(place, message.into());
         if !self.warnings.contains(&complaint) {
             self.warnings.push(complaint);

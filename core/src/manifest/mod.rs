@@ -2,14 +2,14 @@
 //! a cluster. It tells everything that is wrong at once, each with its line and what to do, and a
 //! faulty document never hides the others. Called by local mode on every change of its folder.
 
-mod complaint;
+pub(crate) mod complaint;
 mod envelope;
 mod metadata;
-mod nearest;
-mod node;
+pub(crate) mod nearest;
+pub(crate) mod node;
 mod object;
-mod reader;
-mod scalar;
+pub(crate) mod reader;
+pub(crate) mod scalar;
 mod schema;
 mod value;
 
@@ -81,7 +81,7 @@ fn read(
 }
 
 /// The file as text, without a byte-order mark.
-fn text<'b>(bytes: &'b [u8], notes: &mut Notes) -> Option<&'b str> {
+pub(crate) fn text<'b>(bytes: &'b [u8], notes: &mut Notes) -> Option<&'b str> {
     if bytes.len() > reader::MAX_BYTES {
         let message = format!(
             "the file has {} bytes; at most {} are read, so split it",

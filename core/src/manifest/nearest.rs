@@ -1,7 +1,7 @@
 //! The name that somebody probably meant.
 
 /// The one of `known` that is most like `name`, if any is like it at all.
-pub(super) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = folded(name);
     known
         .into_iter()

@@ -7,16 +7,16 @@ use super::scalar;
 
 /// A value and where it stood.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) content: Content,
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) content: Content,
     /// How many nodes this is, itself included.
-    pub(super) size: usize,
+    pub(crate) size: usize,
 }
 
 /// What a node holds.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Scalar(Scalar),
     List(Vec<Node>),
     Object(Vec<Field>),
@@ -24,21 +24,21 @@ pub(super) enum Content {
 
 /// A text as it was written. What is plain may mean a number, a truth or nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Scalar {
-    pub(super) text: String,
-    pub(super) plain: bool,
+pub(crate) struct Scalar {
+    pub(crate) text: String,
+    pub(crate) plain: bool,
 }
 
 /// One entry of an object.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) place: Place,
-    pub(super) node: Node,
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) node: Node,
 }
 
 impl Node {
-    pub(super) fn new(place: Place, content: Content) -> Self {
+    pub(crate) fn new(place: Place, content: Content) -> Self {
         let inner = match &content {
             Content::Scalar(_) => 0,
             Content::List(items) => items.iter().map(|item| item.size).sum(),
@@ -48,12 +48,12 @@ impl Node {
     }
 
     /// Whether it is an empty or null scalar, which is as good as absent.
-    pub(super) fn absent(&self) -> bool {
+    pub(crate) fn absent(&self) -> bool {
         matches!(&self.content, Content::Scalar(scalar) if scalar.means() == scalar::Meaning::Null)
     }
 
     /// The entries of an object; none of anything else.
-    pub(super) fn fields(&self) -> &[Field] {
+    pub(crate) fn fields(&self) -> &[Field] {
         match &self.content {
             Content::Object(fields) => fields,
             Content::Scalar(_) | Content::List(_) => &[],
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// The items of a list; none of anything else.
-    pub(super) fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[Node] {
         match &self.content {
             Content::List(items) => items,
             Content::Scalar(_) | Content::Object(_) => &[],
@@ -69,12 +69,12 @@ impl Node {
     }
 
     /// The entry `name`, unless it is absent.
-    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields().iter().find(|field| field.name == name && !field.node.absent())
     }
 
     /// The text of the entry `name`, quoted or not.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match &self.field(name)?.node.content {
             Content::Scalar(scalar) => Some(&scalar.text),
             Content::List(_) | Content::Object(_) => None,
@@ -82,7 +82,7 @@ impl Node {
     }
 
     /// The place of the deepest entry that exists along `path`.
-    pub(super) fn place_of<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Place {
+    pub(crate) fn place_of<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Place {
         let mut node = self;
         let mut place = self.place;
         for name in path {
@@ -94,7 +94,7 @@ impl Node {
     }
 
     /// The same as JSON. Absent entries of objects are left out where `keep_nulls` is false.
-    pub(super) fn to_json(&self, keep_nulls: bool) -> Value {
+    pub(crate) fn to_json(&self, keep_nulls: bool) -> Value {
         match &self.content {
             Content::Scalar(scalar) => scalar.to_json(),
             Content::List(items) => items.iter().map(|item| item.to_json(keep_nulls)).collect(),

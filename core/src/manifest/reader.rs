@@ -11,7 +11,7 @@ use super::complaint::{Notes, Place};
 use super::node::{Content, Field, Node, Scalar};
 
 /// The largest file that is read.
-pub(super) const MAX_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
 /// The most nodes of a file, copies by aliases included.
 const MAX_NODES: usize = 100_000;
@@ -20,7 +20,7 @@ const MAX_NODES: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
 /// The documents of `text` that could be read; what could not is told in `notes`.
-pub(super) fn documents(text: &str, notes: &mut Notes) -> Vec<Node> {
+pub(crate) fn documents(text: &str, notes: &mut Notes) -> Vec<Node> {
     let parser = Parser::new_from_str_with_options(text, options());
     let anchors = HashMap::new();
     let mut reader =

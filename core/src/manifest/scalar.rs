@@ -7,7 +7,7 @@ use super::node::Scalar;
 
 /// What a scalar means.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     Null,
     Truth(bool),
     Number(Number),
@@ -17,11 +17,11 @@ pub(super) enum Meaning {
 }
 
 impl Scalar {
-    pub(super) fn means(&self) -> Meaning {
+    pub(crate) fn means(&self) -> Meaning {
         if self.plain { plain_meaning(&self.text) } else { Meaning::Text }
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match self.means() {
             Meaning::Null => Value::Null,
             Meaning::Truth(truth) => Value::Bool(truth),

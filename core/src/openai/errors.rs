@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::limits::Excess;
 use crate::rejection::Rejection;
 
 /// The content type of every rejection.
@@ -19,6 +20,16 @@ struct ErrorObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     param: Option<&'static str>,
     code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admission: Option<Admission<'a>>,
+}
+
+/// By how much a request does not fit into its model's context window.
+#[derive(Serialize)]
+struct Admission<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    excess: &'a Excess,
 }
 
 /// `{"error": {"message", "type", "param", "code"}}`, with `param` left out where there is none.
@@ -29,6 +40,7 @@ pub fn error_body(rejection: &Rejection) -> Vec<u8> {
         r#type: rejection.kind(),
         param: rejection.param(),
         code: rejection.code(),
+        admission: rejection.excess().map(|(model, excess)| Admission { model, excess }),
     };
     // Strings and string keys are all there is, and those can always be written.
     serde_json::to_vec(&Body { error }).unwrap_or_default()

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Rejection;
+use crate::limits::{Limited, Scope, Unit};
 
 /// The longest piece of a request that an answer repeats, in characters.
 const LONGEST_ECHO: usize = 120;
@@ -40,6 +41,13 @@ impl Rejection {
             }
             Self::ShuttingDown => "the gateway is shutting down; try again soon".into(),
 
+            Self::KeyMissing => {
+                "no API key was sent; send it as \"Authorization: Bearer <key>\" or in x-api-key".into()
+            }
+            Self::KeysConflict => "two API keys were sent; send one".into(),
+            Self::KeyUnknown => "this API key is not known; check it, or ask for a new one".into(),
+            Self::KeyExpired => "this API key has expired; ask for a new one".into(),
+
             Self::ModelMissing => {
                 "no model is named; put it into the body's \"model\" field, the X-Model-ID header or the path (/model/<name>/...)".into()
             }
@@ -74,6 +82,26 @@ impl Rejection {
             }
             Self::ModelRemoved { model } => {
                 format!("model {} was removed while the request waited for it", model.name)
+            }
+            Self::ValidationFailed { field, expected, others } => {
+                let more = Others(*others);
+                format!("\"{field}\" must be {expected}{more}")
+            }
+            Self::ContextExceeded { name, excess } => format!(
+                "the request takes about {} tokens and the context of model {} holds {}; shorten the prompt to {} tokens or ask for a shorter answer",
+                excess.tokens_submitted,
+                Echo(name),
+                excess.tokens_budget,
+                excess.suggested_truncate_to
+            ),
+            Self::RateLimited { limited } => format!(
+                "{} may have {}; try again in {}",
+                Whose(limited.scope),
+                Amount(limited),
+                Span(limited.retry_in.unwrap_or_default())
+            ),
+            Self::NothingAllowed { limited } => {
+                format!("{} may have {}; have the limit raised", Whose(limited.scope), Amount(limited))
             }
 
             Self::QueueFull { model, limit } => format!(
@@ -147,6 +175,48 @@ impl fmt::Display for Span {
             1..60 => write!(formatter, "{seconds}.{}s", self.0.subsec_millis() / 100),
             _ if seconds.is_multiple_of(60) => write!(formatter, "{}m", seconds / 60),
             _ => write!(formatter, "{}m{}s", seconds / 60, seconds % 60),
+        }
+    }
+}
+
+/// Whose limit it is.
+struct Whose(Scope);
+
+impl fmt::Display for Whose {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Scope::Global => "all callers together",
+            Scope::PerModel => "this model",
+            Scope::PerCaller => "this API key",
+        })
+    }
+}
+
+/// What may be had of it.
+struct Amount<'a>(&'a Limited);
+
+impl fmt::Display for Amount<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.0.limit;
+        match (limit, self.0.unit) {
+            (0, Unit::Requests | Unit::Concurrent) => formatter.write_str("no requests"),
+            (0, Unit::Tokens) => formatter.write_str("no tokens"),
+            (_, Unit::Requests) => write!(formatter, "no more requests now ({limit} at once)"),
+            (_, Unit::Concurrent) => write!(formatter, "{limit} requests at the same time"),
+            (_, Unit::Tokens) => write!(formatter, "no more tokens now ({limit} a minute)"),
+        }
+    }
+}
+
+/// How many more there are.
+struct Others(usize);
+
+impl fmt::Display for Others {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            1 => formatter.write_str("; one more field is wrong"),
+            count => write!(formatter, "; {count} more fields are wrong"),
         }
     }
 }

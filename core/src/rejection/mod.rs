@@ -15,6 +15,7 @@ pub use reference::reference_page;
 
 use crate::activation::Failure;
 use crate::ids::ModelId;
+use crate::limits::{Excess, Limited};
 
 /// Why a request is answered by the gateway, in the order of the stages that may say so.
 #[derive(Clone, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
@@ -41,6 +42,15 @@ pub enum Rejection {
     /// The process is stopping and takes nothing new.
     ShuttingDown,
 
+    /// No key is presented, and callers must have one.
+    KeyMissing,
+    /// Two keys are presented.
+    KeysConflict,
+    /// The key is nobody's.
+    KeyUnknown,
+    /// The key has expired.
+    KeyExpired,
+
     /// Neither header, path nor body names a model.
     ModelMissing,
     /// The body is not the JSON object it should be.
@@ -62,6 +72,15 @@ pub enum Rejection {
     ModelAmbiguous { name: String, candidates: Vec<String> },
     /// The model's engine does not serve this API; `hint` says what does, if anything does.
     ApiNotServed { name: String, path: String, hint: Option<String> },
+    /// A field has a value that it must not have (`PROXY_VALIDATE_REQUESTS`); `others` have too.
+    ValidationFailed { field: &'static str, expected: &'static str, others: usize },
+    /// The request does not fit into the model's context window.
+    ContextExceeded { name: String, excess: Excess },
+    /// As much as may be was used of the gateway, the model or the caller's share.
+    RateLimited { limited: Limited },
+    /// The caller's limit is zero: waiting does not help.
+    NothingAllowed { limited: Limited },
+
     /// The model was deleted while the request waited for it.
     ModelRemoved { model: ModelId },
 
@@ -88,6 +107,15 @@ pub enum Rejection {
     Internal,
 }
 
+impl From<Limited> for Rejection {
+    fn from(limited: Limited) -> Self {
+        match limited.retry_in {
+            Some(_) => Self::RateLimited { limited },
+            None => Self::NothingAllowed { limited },
+        }
+    }
+}
+
 /// What is fixed about an answer, apart from its message.
 struct Terms {
     status: u16,
@@ -112,6 +140,8 @@ impl Terms {
 }
 
 const INVALID: &str = "invalid_request_error";
+const RATE_LIMIT: &str = "rate_limit_error";
+const PERMISSION: &str = "permission_error";
 const NOT_FOUND: &str = "not_found_error";
 const UNAVAILABLE: &str = "service_unavailable_error";
 const TIMEOUT: &str = "timeout_error";
@@ -126,6 +156,7 @@ const AFTER_SOME_LOADING: Duration = Duration::from_secs(5);
 const AFTER_A_WHILE: Duration = Duration::from_secs(30);
 
 impl Rejection {
+    #[expect(clippy::too_many_lines, reason = "one row per answer")]
     fn terms(&self) -> Terms {
         match self {
             Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
@@ -136,6 +167,10 @@ impl Rejection {
             Self::ReadTimeout { .. } => Terms::new(408, TIMEOUT, "read_timeout"),
             Self::BufferFull => Terms::new(503, UNAVAILABLE, "buffer_full").retry(SOON),
             Self::ShuttingDown => Terms::new(503, UNAVAILABLE, "shutting_down").retry(SOON),
+
+            Self::KeyMissing | Self::KeysConflict | Self::KeyUnknown | Self::KeyExpired => {
+                Terms::new(401, INVALID, "invalid_api_key")
+            }
 
             Self::ModelMissing => Terms::new(400, INVALID, "missing_required_field").param("model"),
             Self::InvalidJson { .. } => Terms::new(400, INVALID, "invalid_json"),
@@ -157,6 +192,15 @@ impl Rejection {
             Self::ApiNotServed { .. } => {
                 Terms::new(404, NOT_FOUND, "api_not_served").param("model")
             }
+            Self::ValidationFailed { field, .. } => {
+                Terms::new(400, INVALID, "validation_error").param(field)
+            }
+            Self::ContextExceeded { .. } => Terms::new(413, INVALID, "context_window_exceeded"),
+            Self::RateLimited { limited } => Terms {
+                retry_after: limited.retry_in,
+                ..Terms::new(429, RATE_LIMIT, "rate_limit_exceeded")
+            },
+            Self::NothingAllowed { .. } => Terms::new(403, PERMISSION, "limit_is_zero"),
 
             Self::QueueFull { .. } => Terms::new(503, UNAVAILABLE, "queue_full").retry(SOON),
             Self::QueueTimeout { .. } => Terms::new(503, UNAVAILABLE, "queue_timeout").retry(SOON),
@@ -209,6 +253,22 @@ impl Rejection {
             let begun = u64::from(after.subsec_nanos() > 0);
             Duration::from_secs(after.as_secs().saturating_add(begun).max(1))
         })
+    }
+
+    /// The limit that was reached, which `x-ratelimit-…` headers tell.
+    pub fn limited(&self) -> Option<&Limited> {
+        match self {
+            Self::RateLimited { limited } | Self::NothingAllowed { limited } => Some(limited),
+            _ => None,
+        }
+    }
+
+    /// By how much the request does not fit, which the body tells under `error.admission`.
+    pub fn excess(&self) -> Option<(&str, &Excess)> {
+        match self {
+            Self::ContextExceeded { name, excess } => Some((name, excess)),
+            _ => None,
+        }
     }
 
     /// The value of the `Allow` header, which every 405 carries.

@@ -8,6 +8,7 @@ use strum::IntoEnumIterator as _;
 use super::{Rejection, RejectionName};
 use crate::activation::{Failure, Reason};
 use crate::ids::ModelId;
+use crate::limits::{Excess, Limited, Scope, Unit};
 
 const INTRODUCTION: &str = "\
 # Answers the gateway gives by itself
@@ -66,6 +67,10 @@ fn example(name: RejectionName) -> Rejection {
         RejectionName::ReadTimeout => Rejection::ReadTimeout { limit: waited },
         RejectionName::BufferFull => Rejection::BufferFull,
         RejectionName::ShuttingDown => Rejection::ShuttingDown,
+        RejectionName::KeyMissing => Rejection::KeyMissing,
+        RejectionName::KeysConflict => Rejection::KeysConflict,
+        RejectionName::KeyUnknown => Rejection::KeyUnknown,
+        RejectionName::KeyExpired => Rejection::KeyExpired,
         RejectionName::ModelMissing => Rejection::ModelMissing,
         RejectionName::InvalidJson => {
             Rejection::InvalidJson { problem: "expected value at line 1 column 28".into() }
@@ -93,8 +98,49 @@ fn example(name: RejectionName) -> Rejection {
             path: "/v1/images/generations".into(),
             hint: Some("sdxl does".into()),
         },
+        limiting @ (RejectionName::ValidationFailed
+        | RejectionName::ContextExceeded
+        | RejectionName::RateLimited
+        | RejectionName::NothingAllowed) => example_of_limiting(limiting),
         RejectionName::ModelRemoved => Rejection::ModelRemoved { model: model() },
         waiting => example_of_waiting_or_sending(waiting, model(), waited),
+    }
+}
+
+fn example_of_limiting(name: RejectionName) -> Rejection {
+    let limited = Limited {
+        scope: Scope::PerCaller,
+        unit: Unit::Tokens,
+        limit: 10_000,
+        left: 120,
+        retry_in: Some(Duration::from_millis(3400)),
+    };
+    match name {
+        RejectionName::ValidationFailed => Rejection::ValidationFailed {
+            field: "temperature",
+            expected: "a number from 0 to 2",
+            others: 1,
+        },
+        RejectionName::ContextExceeded => Rejection::ContextExceeded {
+            name: "qwen".into(),
+            excess: Excess {
+                tokens_budget: 7782,
+                tokens_submitted: 9300,
+                tokens_over: 1518,
+                suggested_truncate_to: 7526,
+                context_window: 8192,
+            },
+        },
+        RejectionName::RateLimited => Rejection::RateLimited { limited },
+        _ => Rejection::NothingAllowed {
+            limited: Limited {
+                unit: Unit::Concurrent,
+                limit: 0,
+                left: 0,
+                retry_in: None,
+                ..limited
+            },
+        },
     }
 }
 

@@ -28,7 +28,7 @@ fn every_answer_is_an_error_with_a_message() {
 fn whatever_waiting_can_help_says_when_to_come_back() {
     for rejection in examples() {
         let failed = matches!(rejection, Rejection::ActivationFailed { .. });
-        let waits = rejection.status() == 503 && !failed;
+        let waits = matches!(rejection.status(), 429 | 503) && !failed;
         assert_eq!(rejection.retry_after().is_some(), waits, "{rejection:?}");
     }
 }

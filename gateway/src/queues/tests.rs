@@ -69,6 +69,8 @@ fn model(name: &str, slots: Option<u32>) -> Served {
         served_name: None,
         aliases: vec![],
         service_labels: vec![],
+        context_window: None,
+        context_bounded: false,
         parked: false,
     };
     Served::new(effective, "simulator", "", 0)

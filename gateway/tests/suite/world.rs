@@ -64,6 +64,8 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         served_name: engine_name.map(str::to_owned),
         aliases: Vec::new(),
         service_labels: Vec::new(),
+        context_window: None,
+        context_bounded: false,
         parked: false,
     };
     Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)

@@ -1,0 +1,149 @@
+//! How many tokens a request may take, told from its body alone and therefore an estimate: a token for
+//! every four bytes of text, and for the answer what the request allows. Settled later by what the
+//! engine says it was.
+
+use memchr::memchr;
+
+use crate::openai::Facts;
+use crate::openai::facts::Key;
+
+/// Bytes of text for a token, in most languages and tokenizers.
+const BYTES_PER_TOKEN: u64 = 4;
+/// A string without a blank that is longer, in bytes, is no text but an encoded image or sound.
+pub const LONGEST_WORD: usize = 1024;
+/// What such a string is counted as, in tokens.
+pub const OPAQUE_TOKENS: u64 = 256;
+
+const PROMPT: [Key; 10] = [
+    Key::Messages,
+    Key::System,
+    Key::Instructions,
+    Key::Prompt,
+    Key::Input,
+    Key::Documents,
+    Key::DocumentContext,
+    Key::DocumentContextCamel,
+    Key::Context,
+    Key::Prefix,
+];
+/// The fields that bound an answer, the one that engines heed first of all.
+pub(super) const BOUNDS: [(Key, &str); 3] = [
+    (Key::MaxCompletionTokens, "max_completion_tokens"),
+    (Key::MaxOutputTokens, "max_output_tokens"),
+    (Key::MaxTokens, "max_tokens"),
+];
+
+/// The tokens that a request may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Of its prompt.
+    pub prompt: u64,
+    /// Of one answer, where the request bounds it.
+    pub answer: Option<u64>,
+    /// How many answers it asks for; at least one.
+    pub answers: u64,
+}
+
+impl Demand {
+    /// What the JSON `body`, which `facts` were read from, asks for.
+    pub fn of(facts: &Facts, body: &[u8]) -> Self {
+        let texts = PROMPT.iter().filter_map(|key| facts.text(*key, body));
+        let count = |key| integer(facts, key, body);
+        Self {
+            prompt: texts.map(tokens).sum(),
+            answer: BOUNDS.iter().find_map(|(key, _)| count(*key)),
+            answers: count(Key::N).max(count(Key::BestOf)).unwrap_or(1).max(1),
+        }
+    }
+
+    /// All tokens together; `default` is for an answer without a bound.
+    pub fn total(&self, default: u64) -> u64 {
+        let answer = self.answer.unwrap_or(default);
+        self.prompt.saturating_add(answer.saturating_mul(self.answers))
+    }
+}
+
+/// The whole number above zero that the field `key` is, if it is one.
+pub(super) fn integer(facts: &Facts, key: Key, body: &[u8]) -> Option<u64> {
+    facts.text(key, body)?.parse().ok().filter(|count| *count > 0)
+}
+
+/// The tokens of a JSON value: of its strings, with a little for what holds them together.
+fn tokens(json: &str) -> u64 {
+    let (mut bytes, mut opaque) = (0_usize, 0_u64);
+    let mut rest = json.as_bytes();
+    while let Some(at) = memchr(b'"', rest) {
+        let content = rest.get(at + 1..).unwrap_or_default();
+        let length = string_length(content);
+        let string = content.get(..length).unwrap_or_default();
+        if is_opaque(string) {
+            opaque += OPAQUE_TOKENS;
+        } else {
+            bytes += length;
+        }
+        rest = content.get(length + 1..).unwrap_or_default();
+    }
+    // Numbers are prompts too: arrays of token ids.
+    if bytes == 0 && opaque == 0 {
+        return json.split(',').count() as u64;
+    }
+    (bytes as u64).div_ceil(BYTES_PER_TOKEN).saturating_add(opaque)
+}
+
+/// The length of the string whose content `rest` begins with.
+fn string_length(rest: &[u8]) -> usize {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest.get(from..).unwrap_or_default()) {
+        match rest.get(from + at) {
+            Some(b'\\') => from += at + 2,
+            _ => return from + at,
+        }
+    }
+    rest.len()
+}
+
+fn is_opaque(string: &[u8]) -> bool {
+    string.len() > LONGEST_WORD && memchr(b' ', string).is_none() && string.is_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(body: &str) -> Demand {
+        Demand::of(&Facts::read(body.as_bytes()).expect("readable"), body.as_bytes())
+    }
+
+    #[test]
+    fn text_counts_by_its_length_wherever_it_stands() {
+        let chat = demand(r#"{"model":"m","messages":[{"role":"user","content":"12345678"}]}"#);
+        // The words `role`, `user`, `content` stand for what a chat template adds.
+        assert_eq!(chat.prompt, 6);
+        let parts = r#"{"messages":[{"content":[{"type":"text","text":"12345678"}]}]}"#;
+        assert!(demand(parts).prompt >= 2);
+        assert_eq!(demand(r#"{"prompt":"1234\"678"}"#).prompt, 3);
+        assert_eq!(demand(r#"{"input":[1,2,3,4]}"#).prompt, 4);
+        assert_eq!(demand(r#"{"other":"text"}"#).prompt, 0);
+    }
+
+    #[test]
+    fn an_image_is_not_counted_as_text() {
+        let image = "A".repeat(1 << 20);
+        let body = format!(r#"{{"messages":[{{"image_url":"data:image/png;base64,{image}"}}]}}"#);
+        assert!(demand(&body).prompt < OPAQUE_TOKENS + 10);
+        let chinese = "你".repeat(1000);
+        assert_eq!(demand(&format!(r#"{{"prompt":"{chinese}"}}"#)).prompt, 750);
+    }
+
+    #[test]
+    fn the_answer_is_what_the_request_allows() {
+        let body = r#"{"max_tokens":9,"max_completion_tokens":7,"n":3,"prompt":"1234"}"#;
+        assert_eq!(demand(body).total(256), 1 + 7 * 3);
+        assert_eq!(demand(r#"{"prompt":"1234"}"#).total(256), 257);
+        for odd in ["null", "0", "-1", "1.5", "\"9\"", "1e2"] {
+            assert_eq!(demand(&format!(r#"{{"max_tokens":{odd}}}"#)).answer, None, "{odd}");
+        }
+        let huge = format!(r#"{{"max_tokens":{},"n":{}}}"#, u64::MAX, u64::MAX);
+        assert_eq!(demand(&huge).total(1), u64::MAX);
+    }
+}

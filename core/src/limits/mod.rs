@@ -1,0 +1,39 @@
+//! How much may be used: of the gateway, of a model, by a caller. `ledger.rs` decides who may now and
+//! keeps the accounts; the rest says what a request asks for (`demand.rs`), cuts it down to what fits
+//! (`clamp.rs`), and refuses what cannot fit (`admission.rs`) or is not well-formed (`validate.rs`).
+
+mod admission;
+mod clamp;
+mod demand;
+mod ledger;
+mod rate;
+mod stream_usage;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+pub use admission::{Admission, Excess};
+pub use clamp::{Clamp, Clamped};
+pub use demand::{Demand, LONGEST_WORD, OPAQUE_TOKENS};
+pub use ledger::{Charge, Ledger, Limited, Need, Policy, Scope, Standing, Unit};
+pub use rate::Rate;
+pub use stream_usage::{UsageEvents, with_usage};
+pub use validate::{Invalid, validate};
+
+/// What one caller may use. `None` is no limit, zero is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerLimits {
+    /// Requests over time.
+    pub requests: Option<Rate>,
+    /// Requests at the same time.
+    pub concurrent: Option<u32>,
+    /// Tokens over time, of each model for itself.
+    pub tokens: Option<Rate>,
+}
+
+impl CallerLimits {
+    /// Whether anything is limited.
+    pub fn any(&self) -> bool {
+        self.requests.is_some() || self.concurrent.is_some() || self.tokens.is_some()
+    }
+}
