@@ -24,6 +24,7 @@ pub mod callers;
 pub mod limits;
 
 pub mod activation;
+pub mod loading;
 pub mod queueing;
 pub mod routing;
 pub mod scaling;

@@ -9,7 +9,7 @@ mod conversation;
 mod hub;
 mod listing;
 mod patience;
-mod pattern;
+pub(crate) mod pattern;
 mod request;
 mod selection;
 mod transfer;

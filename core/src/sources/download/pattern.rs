@@ -3,7 +3,7 @@
 //! a pattern that ends with a slash means everything below it.
 
 /// Whether `path` matches `pattern` as a whole. Takes time linear in `path` for each star.
-pub(super) fn matches(pattern: &str, path: &str) -> bool {
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     let mut pattern = pattern.chars().collect::<Vec<_>>();
     if pattern.last() == Some(&'/') {
         pattern.push('*');

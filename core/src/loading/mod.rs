@@ -1,0 +1,79 @@
+//! What a flash load copies: which files of a source, in which order and pieces, and whether there is
+//! room. Pure: the caller looks at the source and the destination, and does the copying.
+
+mod choice;
+mod digest;
+mod pieces;
+mod room;
+#[cfg(test)]
+mod tests;
+
+pub use choice::Wishes;
+pub use digest::named_digest;
+pub use pieces::Piece;
+pub use room::{Room, Shortage};
+
+use crate::sources::RelativePath;
+
+/// A regular file of the source, links followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it lies in the source and will lie in the destination.
+    pub path: RelativePath,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How many of these bytes are not holes.
+    pub stored: u64,
+    /// When it was last changed.
+    pub modified: Modified,
+}
+
+/// When a file was last changed, as its file system has it: seconds since 1970 and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modified {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds of that second.
+    pub nanoseconds: i64,
+}
+
+/// A regular file that is in the destination already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// Its length in bytes.
+    pub length: u64,
+    /// When it was last changed. A copy bears the time of what it was copied from.
+    pub modified: Modified,
+}
+
+/// What there is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The files to copy, the largest first, so that no worker is left alone with one at the end.
+    pub copies: Vec<Found>,
+    /// The files that the destination holds already.
+    pub whole: Vec<Found>,
+}
+
+impl Plan {
+    /// Tells the files that have to be copied from those that an earlier run has copied: these have
+    /// the length and the time of the source. A copy gets its name only when all of it is there, so
+    /// that the two are enough.
+    pub fn new(
+        found: Vec<Found>,
+        mut present: impl FnMut(&RelativePath) -> Option<Present>,
+    ) -> Self {
+        let is_whole = |file: &Found| {
+            let wanted = Present { length: file.length, modified: file.modified };
+            present(&file.path) == Some(wanted)
+        };
+        let (whole, mut copies) = found.into_iter().partition::<Vec<_>, _>(is_whole);
+        copies.sort_by(|a, b| b.length.cmp(&a.length).then_with(|| a.path.cmp(&b.path)));
+        Self { copies, whole }
+    }
+
+    /// The bytes to copy, holes included.
+    pub fn length(&self) -> u64 {
+        self.copies.iter().map(|file| file.length).fold(0, u64::saturating_add)
+    }
+}
