@@ -3,6 +3,7 @@
 
 pub mod ending;
 pub mod fetch;
+pub mod flash;
 pub mod telemetry;
 
 mod progress;

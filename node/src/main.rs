@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{fetch, telemetry};
+use flexinfer_node::{fetch, flash, telemetry};
 
 /// What a GPU node needs: weights brought to where the engine reads them.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ struct CommandLine {
 enum Command {
     /// Download a model's files from a hub into a folder; run again, it goes on where it stopped
     Fetch(fetch::Arguments),
+    /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
+    Flash(flash::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
     let ending = runtime.block_on(async {
         match line.command {
             Command::Fetch(arguments) => fetch::run(&arguments).await,
+            Command::Flash(arguments) => flash::run(arguments).await,
         }
     });
     // Whatever still runs in the background belongs to something that was given up on.

@@ -29,14 +29,14 @@ impl Shown {
         Self { bar, told: Mutex::new(Instant::now()) }
     }
 
-    /// Shows that `done` of `total` bytes are there. `message` has the same in words.
-    pub(crate) fn tell(&self, done: u64, total: u64, message: &str) {
+    /// Shows that `done` of `total` bytes are there. `message` says it in words.
+    pub(crate) fn tell(&self, done: u64, total: u64, message: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_length(total);
             bar.set_position(done);
-            bar.set_message(message.to_owned());
+            bar.set_message(message());
         } else if self.is_time() {
-            tracing::info!(done, total, "{message}");
+            tracing::info!(done, total, "{}", message());
         }
     }
 

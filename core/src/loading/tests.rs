@@ -86,8 +86,7 @@ fn a_variant_replaces_what_it_is_a_variant_of() {
 fn what_has_the_length_and_the_time_of_the_source_is_whole() {
     let found = vec![file("a", 1), file("b", 2), file("c", 3), file("d", 4)];
     let plan = Plan::new(found, |path| match path.as_str() {
-        "a" => Some(Present { length: 1, modified: THEN }),
-        "b" => Some(Present { length: 1, modified: THEN }),
+        "a" | "b" => Some(Present { length: 1, modified: THEN }),
         "c" => Some(Present { length: 3, modified: Modified { nanoseconds: 0, ..THEN } }),
         _ => None,
     });

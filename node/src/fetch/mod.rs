@@ -59,7 +59,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     let shown = Shown::new();
     let progress = |progress: Progress| {
         let (done, total) = progress.done.unwrap_or_default();
-        shown.tell(done, total, &progress.message);
+        shown.tell(done, total, || progress.message);
     };
     let fetching = flexinfer_fetching::fetch(
         &arguments.source,

@@ -1,0 +1,264 @@
+//! The workers that copy the pieces of a plan.
+
+use std::fs::{self, File};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flexinfer_core::loading::{Piece, Plan};
+
+use super::arguments::Arguments;
+use super::error::FlashError;
+use super::part::Part;
+use super::walk::{Entry, Identity};
+use super::{spans, verify};
+use crate::progress::Shown;
+
+/// The longest piece: short enough to keep all workers busy to the end, long enough for a volume to
+/// read ahead.
+const PIECE: NonZeroU64 = NonZeroU64::MIN.saturating_add((64 << 20) - 1);
+
+/// Files longer than this are told of, one line each.
+const TOLD: u64 = 100 << 20;
+
+pub(super) struct Copying<'a> {
+    arguments: &'a Arguments,
+    files: Vec<Copied<'a>>,
+    pieces: Vec<Piece>,
+    next: AtomicUsize,
+    done: AtomicU64,
+    total: u64,
+    stopped: &'a AtomicBool,
+    failed: Mutex<Option<FlashError>>,
+    shown: Shown,
+}
+
+/// A file of which some pieces may be copied.
+struct Copied<'a> {
+    entry: &'a Entry,
+    part: Mutex<Option<Arc<Part>>>,
+    missing: AtomicUsize,
+}
+
+impl<'a> Copying<'a> {
+    /// The copying of `plan`, whose copies are `entries`, in the same order.
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        plan: &Plan,
+        entries: &[&'a Entry],
+        stopped: &'a AtomicBool,
+    ) -> Self {
+        let pieces = plan.pieces(PIECE);
+        let files = entries.iter().map(|entry| Copied {
+            entry,
+            part: Mutex::new(None),
+            missing: AtomicUsize::new(0),
+        });
+        let mut files = files.collect::<Vec<_>>();
+        for piece in &pieces {
+            if let Some(file) = files.get_mut(piece.file) {
+                *file.missing.get_mut() += 1;
+            }
+        }
+        Self {
+            arguments,
+            files,
+            next: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            total: plan.length(),
+            stopped,
+            failed: Mutex::new(None),
+            shown: Shown::new(),
+            pieces,
+        }
+    }
+
+    /// Copies everything. The first failure ends it, and removes what is half-written.
+    pub(super) fn run(self) -> Result<(), FlashError> {
+        std::thread::scope(|scope| {
+            for _ in 0..self.arguments.concurrency.min(self.pieces.len()) {
+                scope.spawn(|| self.work());
+            }
+        });
+        let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn work(&self) {
+        let mut buffers = Buffers::new(self.arguments.buffer_kb << 10);
+        while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(file) = self.files.get(piece.file) else { return };
+            if let Err(error) = self.piece(file, piece, &mut buffers) {
+                // No other worker takes a piece any more.
+                self.next.store(self.pieces.len(), Ordering::Relaxed);
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    fn piece(
+        &self,
+        file: &Copied<'_>,
+        piece: &Piece,
+        buffers: &mut Buffers,
+    ) -> Result<(), FlashError> {
+        let entry = file.entry;
+        let reading = |error| FlashError::reading(&entry.file, error);
+        let part = file.part(self.arguments)?;
+        let source = File::open(&entry.file).map_err(reading)?;
+        entry.is_still(&source.metadata().map_err(reading)?)?;
+        let range = piece.from..piece.from + piece.length;
+        let sparse = entry.found.stored < entry.found.length;
+        if sparse {
+            for span in spans::stored(&source, range) {
+                self.span(entry, &source, &part, span.map_err(reading)?, buffers)?;
+            }
+        } else {
+            advise_to_read_ahead(&source, piece);
+            self.span(entry, &source, &part, range, buffers)?;
+        }
+        if file.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            file.part.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.finish(entry, &part)?;
+        }
+        Ok(())
+    }
+
+    /// Copies `span`, one buffer at a time.
+    fn span(
+        &self,
+        entry: &Entry,
+        source: &File,
+        part: &Part,
+        span: std::ops::Range<u64>,
+        buffers: &mut Buffers,
+    ) -> Result<(), FlashError> {
+        let mut at = span.start;
+        while at < span.end {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Err(FlashError::Stopped);
+            }
+            let wanted = usize::try_from(span.end - at).unwrap_or(usize::MAX);
+            let buffer = buffers.first(wanted);
+            let read = source.read_at(buffer, at);
+            let read = read.map_err(|error| FlashError::reading(&entry.file, error))?;
+            let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                // It ends before its length: somebody has cut it.
+                return Err(FlashError::Changed { path: entry.file.clone() });
+            };
+            let written = part.file.write_all_at(bytes, at);
+            written.map_err(|error| FlashError::writing(part.target(), error))?;
+            if self.arguments.verify {
+                buffers.read_back(read, part, at)?;
+            }
+            if !self.arguments.keep_page_cache {
+                forget(source, at, read as u64);
+            }
+            at += read as u64;
+            self.tell(read as u64);
+        }
+        Ok(())
+    }
+
+    /// All pieces are there: checks the copy and gives it its name.
+    fn finish(&self, entry: &Entry, part: &Part) -> Result<(), FlashError> {
+        let metadata = fs::metadata(&entry.file);
+        let metadata = metadata.map_err(|error| FlashError::reading(&entry.file, error))?;
+        entry.is_still(&metadata)?;
+        if self.arguments.verify {
+            verify::check_digest(&part.file, &entry.file, self.stopped)?;
+        }
+        part.publish(&metadata).map_err(|error| FlashError::writing(part.target(), error))?;
+        if entry.found.length >= TOLD {
+            tracing::info!(path = %entry.found.path, bytes = entry.found.length, "copied");
+        }
+        Ok(())
+    }
+
+    fn tell(&self, bytes: u64) {
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let (done_mib, total_mib) = (done >> 20, self.total >> 20);
+        self.shown.tell(done, self.total, || format!("copying: {done_mib} of {total_mib} MiB"));
+    }
+}
+
+impl Copied<'_> {
+    /// The part of this file, begun by the first who asks.
+    fn part(&self, arguments: &Arguments) -> Result<Arc<Part>, FlashError> {
+        let mut part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = part.as_ref() {
+            return Ok(Arc::clone(part));
+        }
+        let target = self.entry.found.path.below(&arguments.dst);
+        let begun = Part::begin(self.entry, target.clone());
+        let begun = Arc::new(begun.map_err(|error| FlashError::writing(&target, error))?);
+        *part = Some(Arc::clone(&begun));
+        Ok(begun)
+    }
+}
+
+impl Entry {
+    /// Whether the file is the one that was looked at (LOAD-08).
+    fn is_still(&self, metadata: &fs::Metadata) -> Result<(), FlashError> {
+        let same = Identity::of(metadata) == self.identity;
+        if same { Ok(()) } else { Err(FlashError::Changed { path: self.file.clone() }) }
+    }
+}
+
+/// What one worker reads into, allocated once.
+struct Buffers {
+    size: usize,
+    read: Vec<u8>,
+    again: Vec<u8>,
+}
+
+impl Buffers {
+    fn new(size: usize) -> Self {
+        Self { size, read: vec![0; size], again: Vec::new() }
+    }
+
+    /// At most `wanted` bytes to read into.
+    fn first(&mut self, wanted: usize) -> &mut [u8] {
+        let length = wanted.min(self.size);
+        self.read.get_mut(..length).unwrap_or_default()
+    }
+
+    /// Whether the part has at `at` what was read last, `length` bytes.
+    fn read_back(&mut self, length: usize, part: &Part, at: u64) -> Result<(), FlashError> {
+        self.again.resize(length, 0);
+        let read = part.file.read_exact_at(&mut self.again, at);
+        read.map_err(|error| FlashError::writing(part.path(), error))?;
+        if self.read.get(..length) == Some(self.again.as_slice()) {
+            return Ok(());
+        }
+        let path = part.target().to_path_buf();
+        Err(FlashError::Different { path, what: "reading it back gives other bytes" })
+    }
+}
+
+/// Tells the system that the piece will be read from its beginning to its end.
+fn advise_to_read_ahead(source: &File, piece: &Piece) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Advice, fadvise};
+        let length = NonZeroU64::new(piece.length);
+        // Only advice: without it everything is right and slower.
+        let _advised = fadvise(source, piece.from, length, Advice::Sequential);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (source, piece);
+}
+
+/// Gives back the page cache of what was copied: the memory is needed for the copy.
+fn forget(source: &File, at: u64, length: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Advice, fadvise};
+        let _advised = fadvise(source, at, NonZeroU64::new(length), Advice::DontNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (source, at, length);
+}

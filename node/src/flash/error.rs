@@ -1,0 +1,66 @@
+//! What can go wrong with a load. Each names the file and says what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use flexinfer_core::activation::Failure;
+use flexinfer_core::loading::Shortage;
+use rustix::io::Errno;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FlashError {
+    #[error("{} is not a folder that can be read; check FLASH_SRC", .path.display())]
+    NoSource {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} cannot be copied: {why}", .path.display())]
+    BadEntry { path: PathBuf, why: &'static str },
+    #[error(
+        "{} is a link to {}, outside of {}; set FLASH_ROOT if that is meant",
+        .path.display(), .target.display(), .root.display()
+    )]
+    Outside { path: PathBuf, target: PathBuf, root: PathBuf },
+    #[error("reading {} failed", .path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("writing {} failed", .path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("there is not enough room in {}: {shortage}", .path.display())]
+    NoRoom { path: PathBuf, shortage: Shortage },
+    #[error("{0}")]
+    Damaged(Failure),
+    #[error("{} was changed or removed while it was copied; let its writer finish first", .path.display())]
+    Changed { path: PathBuf },
+    #[error("the copy of {} is not what was read: {what}; check the memory of this node", .path.display())]
+    Different { path: PathBuf, what: &'static str },
+    #[error(
+        "{} has the SHA-256 {found} and its name says {wanted}; get it again",
+        .path.display()
+    )]
+    Digest { path: PathBuf, wanted: String, found: String },
+    #[error("the load was stopped")]
+    Stopped,
+}
+
+impl FlashError {
+    /// The failure of reading a file that was there a moment ago.
+    pub(super) fn reading(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        let gone = source.kind() == io::ErrorKind::NotFound
+            || source.raw_os_error() == Some(Errno::STALE.raw_os_error());
+        if gone { Self::Changed { path } } else { Self::Read { path, source } }
+    }
+
+    pub(super) fn writing(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_path_buf(), source }
+    }
+}

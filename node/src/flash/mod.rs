@@ -1,0 +1,45 @@
+//! `flexinfer-node flash`: copies weights from a volume to memory before an engine starts, by many
+//! readers at once.
+//!
+//! What must hold: a file has its name in the destination only when all of it is there; the copies
+//! are of one state of the source; whatever ends the process, the next run goes on from what is whole.
+
+mod arguments;
+mod copying;
+mod error;
+mod load;
+mod lock;
+mod part;
+mod record;
+mod spans;
+mod verify;
+mod walk;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+pub use arguments::Arguments;
+
+use crate::ending::{Ending, Stops};
+use error::FlashError;
+
+/// Copies until all is there, or until a signal comes.
+pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
+    let mut stops = Stops::listen().context("signals cannot be listened for")?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    let mut loading = tokio::task::spawn_blocking(move || load::load(&arguments, &flag));
+    let (loaded, stop) = tokio::select! {
+        loaded = &mut loading => (loaded, None),
+        stop = stops.next() => {
+            stopped.store(true, Ordering::Relaxed);
+            // The workers look at the flag between two reads, and leave nothing half-written.
+            (loading.await, Some(stop))
+        }
+    };
+    match (loaded.context("the copying ended by itself")?, stop) {
+        (Err(FlashError::Stopped), Some(stop)) => Ok(Ending::Stopped(stop)),
+        (loaded, _) => Ok(loaded.map(|()| Ending::Done)?),
+    }
+}

@@ -1,0 +1,138 @@
+//! What `flash` leaves when it is interrupted, and when somebody else works in its folders. The
+//! program is stopped in the middle of a copy, so that what a test does then is surely in the middle.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::world::{World, bytes};
+
+const LENGTH: usize = 24 << 20;
+
+/// A load that stands still half-way, with `model.bin` not yet whole.
+struct Standing {
+    child: Child,
+}
+
+impl Standing {
+    fn begin(world: &World) -> Self {
+        let begun = Instant::now();
+        loop {
+            let _none_yet = fs::remove_dir_all(&world.destination);
+            let mut flash = world.flash(&["--buffer-kb", "32", "--concurrency", "1", "--verify"]);
+            let child = flash.stderr(Stdio::piped()).spawn().unwrap();
+            let standing = Self { child };
+            while world.half_written() == 0 && !world.destination.join("model.bin").exists() {
+                std::hint::spin_loop();
+            }
+            standing.signal(Signal::STOP);
+            while !standing.stands() {
+                std::hint::spin_loop();
+            }
+            if world.half_written() > 0 {
+                return standing;
+            }
+            // It was faster than we: once more.
+            standing.signal(Signal::CONT);
+            standing.end();
+            assert!(begun.elapsed() < Duration::from_secs(60), "never caught in the middle");
+        }
+    }
+
+    fn stands(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        stat.rsplit(')').next().unwrap().trim_start().starts_with(['T', 'Z'])
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn end(self) -> (Option<i32>, String) {
+        let output = self.child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+fn world() -> World {
+    let world = World::new();
+    world.put("model.bin", &bytes(LENGTH, 1));
+    world.put("config.json", b"old");
+    world
+}
+
+#[test]
+fn a_load_that_is_asked_to_end_leaves_nothing_half_written() {
+    let world = world();
+    let load = Standing::begin(&world);
+    load.signal(Signal::TERM);
+    load.signal(Signal::CONT);
+    let (code, said) = load.end();
+    assert_eq!(code, Some(143), "{said}");
+    assert_eq!(world.half_written(), 0);
+    world.copied(&[]);
+    assert!(world.read("model.bin") == bytes(LENGTH, 1));
+}
+
+#[test]
+fn a_killed_load_is_cleared_away_and_made_good_by_the_next() {
+    let world = world();
+    let load = Standing::begin(&world);
+    load.signal(Signal::KILL);
+    load.end();
+    assert_eq!(world.half_written(), 1, "this is what it left");
+    world.copied(&[]);
+    assert_eq!(world.names(), ["config.json", "model.bin"]);
+    assert!(world.read("model.bin") == bytes(LENGTH, 1));
+}
+
+#[test]
+fn load_08_a_source_that_is_replaced_in_the_middle_is_begun_anew() {
+    let world = world();
+    let load = Standing::begin(&world);
+    fs::write(world.folder().join("next"), bytes(LENGTH, 2)).unwrap();
+    fs::rename(world.folder().join("next"), world.source.join("model.bin")).unwrap();
+    world.put("config.json", b"new");
+    load.signal(Signal::CONT);
+    let (code, said) = load.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("begun anew"), "{said}");
+    assert!(world.read("model.bin") == bytes(LENGTH, 2));
+    assert_eq!(world.read("config.json"), b"new", "never a mixture");
+}
+
+#[test]
+fn load_08_a_source_that_is_cut_or_removed_in_the_middle_never_comes_out_mixed() {
+    let world = world();
+    let load = Standing::begin(&world);
+    world.put("model.bin", b"cut");
+    load.signal(Signal::CONT);
+    let (code, said) = load.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.read("model.bin"), b"cut");
+
+    let world = self::world();
+    let load = Standing::begin(&world);
+    fs::remove_file(world.source.join("model.bin")).unwrap();
+    load.signal(Signal::CONT);
+    let (code, said) = load.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(world.names(), ["config.json"]);
+}
+
+#[test]
+fn load_02_a_second_load_waits_for_the_first_and_finds_everything_whole() {
+    let world = world();
+    let first = Standing::begin(&world);
+    let second = world.flash(&[]).stderr(Stdio::piped()).spawn().unwrap();
+    let second = Standing { child: second };
+    assert_eq!(world.half_written(), 1, "the second does not touch what the first writes");
+    first.signal(Signal::CONT);
+    let (code, said) = first.end();
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = second.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("copied=0 whole=2"), "{said}");
+}

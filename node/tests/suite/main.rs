@@ -1,0 +1,15 @@
+//! The node's program over real files and sockets: every test has a world of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its own functions too"
+)]
+
+mod fetching;
+mod flash;
+mod flash_interrupted;
+mod flash_links;
+mod world;
