@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::gateway::Gateway;
-use crate::test::{Counts, Steps, need, watched};
+use crate::test::{Counts, Steps, watched};
 use crate::{cache, prerequisites, program, workspace};
 
 /// The clients as their users install them. A new version is a new line here and a new folder in the cache.
@@ -20,22 +20,11 @@ const FOLDER: &str = "gateway/tests/clients";
 
 /// All of them as steps of the test run.
 pub(crate) fn steps(steps: &mut Steps) {
-    const PYTHON: &str = "OpenAI's Python client";
-    const EXAMPLES: &str = "examples";
-    const NODE: &str = "OpenAI's Node client";
-    const K6: &str = "k6 scenarios";
-    if need(steps, PYTHON, &[prerequisites::PYTHON]) {
-        steps.run(PYTHON, python);
-        steps.run(EXAMPLES, examples);
-    } else {
-        steps.skip(EXAMPLES, "they are driven by OpenAI's Python client");
-    }
-    if need(steps, NODE, &[prerequisites::NODE]) {
-        steps.run(NODE, node);
-        steps.run(K6, k6);
-    } else {
-        steps.skip(K6, "they are checked under Node");
-    }
+    let (with_python, with_node) = ([prerequisites::PYTHON], [prerequisites::NODE]);
+    steps.needing("OpenAI's Python client", &with_python, python);
+    steps.needing("examples", &with_python, examples);
+    steps.needing("OpenAI's Node client", &with_node, node);
+    steps.needing("k6 scenarios", &with_node, k6);
 }
 
 /// A Python of our own with packages in it, outside the checkout.
@@ -66,7 +55,9 @@ fn examples(counts: &mut Counts) -> Result<()> {
     let examples = workspace::root().join("examples");
     for entry in fs::read_dir(&examples).context("cannot list the examples")? {
         let folder = entry?.path();
-        let mut test = python_test("examples", &[PYTHON_CLIENT])?;
+        // Only its engines are on every machine.
+        let module = if folder.ends_with("quickstart") { "examples" } else { "examples.Folder" };
+        let mut test = python_test(module, &[PYTHON_CLIENT])?;
         test.env("FLEXINFER_EXAMPLE", &folder);
         run_against(&binary, &folder, &mut test, counts)?;
     }

@@ -25,7 +25,6 @@ class Folder(unittest.TestCase):
         self.assertEqual({model.id for model in CLIENT.models.list()} & named, named)
 
 
-@unittest.skipUnless(FOLDER.name == "quickstart", "its engines are real and not on this machine")
 class Quickstart(unittest.TestCase):
     def test_the_two_chat_models_of_one_gpu_answer_in_turn(self):
         for model in ["llama", "qwen", "llama"]:

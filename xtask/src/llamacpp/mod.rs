@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::clients::{python_test, run_against};
-use crate::test::{Counts, Steps, need};
+use crate::test::{Counts, Steps};
 use crate::{prerequisites, workspace};
 
 #[derive(Args)]
@@ -28,10 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The same as a step of the test run.
 pub(crate) fn steps(steps: &mut Steps, full: bool) {
-    const STEP: &str = "a real llama-server";
-    if need(steps, STEP, &needs()) {
-        steps.run(STEP, |counts| test(full, counts));
-    }
+    steps.needing("a real llama-server", &needs(), |counts| test(full, counts));
 }
 
 fn needs() -> [prerequisites::Need; 4] {

@@ -16,10 +16,13 @@ pub(crate) struct Arguments {
     /// Also what takes minutes: the documentation build, llama.cpp with a real model, the short bench
     #[arg(long)]
     full: bool,
+    /// Only the steps whose name holds this, as the summary spells them
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut steps = Steps::new();
+    let mut steps = Steps::new(arguments.only.clone());
     steps.run("prerequisites", |_| prerequisites::ensure(&prerequisites::BUILD));
     steps.command("format", program::cargo().args(["fmt", "--all", "--check"]));
     steps.command("lints", &mut lints());
@@ -55,15 +58,4 @@ fn licences(steps: &mut Steps) {
     let mut deny = program::cargo();
     deny.args(["deny", "--offline", "check", "licenses", "bans", "sources"]);
     steps.command(STEP, &mut deny);
-}
-
-/// What a step that drives an outside program needs: installed where it may be, else a reason to skip.
-pub(crate) fn need(steps: &mut Steps, step: &str, needs: &[prerequisites::Need]) -> bool {
-    match prerequisites::ensure(needs) {
-        Ok(()) => true,
-        Err(reason) => {
-            steps.skip(step, &format!("{reason:#}"));
-            false
-        }
-    }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::counts::Counts;
+use crate::prerequisites::{self, Need};
 use crate::program;
 
 /// How a step ended.
@@ -27,15 +28,25 @@ struct Step {
 /// The steps run so far.
 pub(crate) struct Steps {
     done: Vec<Step>,
+    only: Option<String>,
 }
 
 impl Steps {
-    pub(crate) fn new() -> Self {
-        Self { done: Vec::new() }
+    /// None yet; of those to come, only the ones whose name holds `only` are run, and told of.
+    pub(crate) fn new(only: Option<String>) -> Self {
+        Self { done: Vec::new(), only }
+    }
+
+    /// Whether a step is to be run.
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|words| name.contains(words))
     }
 
     /// Runs a step; what it counts goes into the sum.
     pub(crate) fn run(&mut self, name: &str, act: impl FnOnce(&mut Counts) -> Result<()>) {
+        if !self.wants(name) {
+            return;
+        }
         println!("\n==> {name}");
         let begun = Instant::now();
         let mut counts = Counts::default();
@@ -49,6 +60,22 @@ impl Steps {
         self.done.push(Step { name: name.to_owned(), outcome, took: begun.elapsed(), counts });
     }
 
+    /// A step that drives outside programs: they are installed where that may be, else it is skipped.
+    pub(crate) fn needing(
+        &mut self,
+        name: &str,
+        needs: &[Need],
+        act: impl FnOnce(&mut Counts) -> Result<()>,
+    ) {
+        if !self.wants(name) {
+            return;
+        }
+        match prerequisites::ensure(needs) {
+            Ok(()) => self.run(name, act),
+            Err(reason) => self.skip(name, &format!("{reason:#}")),
+        }
+    }
+
     /// A step that is one program.
     pub(crate) fn command(&mut self, name: &str, command: &mut Command) {
         self.run(name, |counts| watched(command, counts));
@@ -56,6 +83,9 @@ impl Steps {
 
     /// Names what was not run, and why.
     pub(crate) fn skip(&mut self, name: &str, reason: &str) {
+        if !self.wants(name) {
+            return;
+        }
         println!("\n==> {name}: skipped: {reason}");
         let outcome = Outcome::Skipped(reason.to_owned());
         let took = Duration::ZERO;
