@@ -1,14 +1,16 @@
 //! What the engine was asked, for tests to read: every request with its body and how it ended.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 /// Requests kept; older ones are forgotten.
 const KEPT: usize = 8_192;
@@ -33,6 +35,8 @@ pub struct RecordedRequest {
     pub number: u64,
     /// Counts connections from 0: equal numbers came by the same connection.
     pub connection: u64,
+    /// How long the model had been loaded when it came; nothing while it was loading.
+    pub since_loaded: Option<Duration>,
     /// The method.
     pub method: Method,
     /// Path and query.
@@ -64,6 +68,7 @@ impl RecordedRequest {
         json!({
             "number": self.number,
             "connection": self.connection,
+            "since_loaded_us": self.since_loaded.map(|since| since.as_micros()),
             "method": self.method.as_str(),
             "path": self.path,
             "headers": headers,
@@ -81,6 +86,7 @@ impl RecordedRequest {
 pub(crate) struct RequestLog {
     on: bool,
     next: AtomicU64,
+    loaded: OnceLock<Instant>,
     kept: Mutex<Kept>,
 }
 
@@ -103,11 +109,16 @@ impl Kept {
 
 impl RequestLog {
     pub(crate) fn new(on: bool) -> Self {
-        Self { on, next: AtomicU64::new(0), kept: Mutex::default() }
+        Self { on, next: AtomicU64::new(0), loaded: OnceLock::new(), kept: Mutex::default() }
     }
 
     pub(crate) fn is_on(&self) -> bool {
         self.on
+    }
+
+    /// Notes that the model is loaded.
+    pub(crate) fn loaded(&self) {
+        self.loaded.get_or_init(Instant::now);
     }
 
     /// Notes that a request began; what is returned notes how it ends, by drop at the latest.
@@ -118,6 +129,7 @@ impl RequestLog {
             kept.requests.push_back(RecordedRequest {
                 number,
                 connection,
+                since_loaded: self.loaded.get().map(Instant::elapsed),
                 method: head.method.clone(),
                 path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
                 headers: head.headers.clone(),

@@ -222,6 +222,7 @@ async fn load_and_serve(engine: &Arc<Engine>, mut door: Door) -> String {
     {
         return format!("cannot listen on {address}: {error}");
     }
+    engine.log.loaded();
     engine.phase.send_replace(Phase::Ready);
     if engine.settings.announces {
         let name = engine.own_name();
