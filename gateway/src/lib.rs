@@ -4,6 +4,7 @@ pub mod admin;
 pub mod lifecycle;
 pub mod local;
 pub mod metrics;
+pub mod open_files;
 pub mod parts;
 pub mod proxy;
 pub mod queues;

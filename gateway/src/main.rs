@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings};
-use flexinfer_gateway::{local, telemetry};
+use flexinfer_gateway::{local, open_files, telemetry};
 
 // A request allocates a few dozen times, on whichever thread runs it.
 #[cfg(feature = "mimalloc")]
@@ -41,6 +41,7 @@ fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
     }
     telemetry::begin(settings.log_format, settings.log_level.clone())
         .context("the log cannot be set up")?;
+    open_files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.threads)
         .enable_all()
