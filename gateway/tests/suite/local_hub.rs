@@ -15,19 +15,25 @@ const WEIGHTS: &str = "the weights";
 
 impl Hub {
     pub(crate) fn start() -> Self {
+        Self::with(WEIGHTS)
+    }
+
+    /// A hub whose file has these contents.
+    pub(crate) fn with(weights: &str) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let list = json!({
             "sha": "a".repeat(40),
-            "siblings": [{ "rfilename": "weights.txt", "size": WEIGHTS.len() }],
+            "siblings": [{ "rfilename": "weights.txt", "size": weights.len() }],
         });
+        let weights = weights.to_owned();
         let router = Router::new()
             .route(
                 "/api/models/org/name/revision/{revision}",
                 get(move || async move { axum::Json(list) }),
             )
-            .route("/org/name/resolve/{revision}/weights.txt", get(|| async { WEIGHTS }));
+            .route("/org/name/resolve/{revision}/weights.txt", get(move || async move { weights }));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self { endpoint, _runtime: runtime }
     }

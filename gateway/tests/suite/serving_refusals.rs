@@ -1,0 +1,65 @@
+//! Why a gateway does not start: said in a line, with a status that scripts can go by.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::local_world::PROGRAM;
+use crate::serving_world::{Home, Serving};
+
+/// How the command ended, and what it said on standard error.
+fn outcome(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_a_folder_is_refused_and_names_the_first() {
+    let gateway = Serving::start(&[]).await;
+    let (status, said) = outcome(&mut gateway.home.command(&[]));
+    assert_eq!(status, Some(1), "{said}");
+    let holder = format!("in use by another gateway (process {})", gateway.program.id());
+    assert!(said.contains(&holder), "{said}");
+    assert_eq!(gateway.get("/healthz").await.status(), 200);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let (status, said) = outcome(Command::new(PROGRAM).args(["local", "/no/such/models"]));
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("cannot open the folder of Models /no/such/models"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_with_the_flag_to_change_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (flag, other) in [("--listen", "--admin-listen"), ("--admin-listen", "--listen")] {
+        let home = Home::new(&[]);
+        let mut command = Command::new(PROGRAM);
+        command.arg("local").arg(home.models()).arg("--data-dir").arg(home.data());
+        let (status, said) = outcome(command.args([flag, &address, other, "127.0.0.1:0"]));
+        assert_eq!(status, Some(1), "{said}");
+        assert!(said.contains(&format!("cannot listen on {address}")), "{said}");
+        assert!(said.contains(&format!("name another address with {flag}")), "{said}");
+    }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_named_with_the_flag_to_change_it() {
+    let home = Home::new(&[("file", "")]);
+    let mut command = Command::new(PROGRAM);
+    command.arg("local").arg(home.models()).args(["--listen", "127.0.0.1:0"]);
+    command.args(["--admin-listen", "127.0.0.1:0", "--data-dir"]);
+    let (status, said) = outcome(command.arg(home.models().join("file/data")));
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("cannot make the data folder"), "{said}");
+    assert!(said.contains("--data-dir"), "{said}");
+}
+
+#[test]
+fn a_flag_that_does_not_exist_is_a_mistake_in_usage() {
+    let (status, said) = outcome(Command::new(PROGRAM).args(["local", ".", "--lisen", "1"]));
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("--listen"), "{said}");
+}
