@@ -22,9 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) struct Crowd {
     pub(crate) waiters: usize,
     pub(crate) answered: usize,
-    /// The gateway's memory for each open connection that asks nothing.
-    pub(crate) bytes_per_connection: u64,
-    /// What it takes beside that while its request of 2 KB waits.
+    /// The gateway's memory for each: its connection and its waiting request of 2 KB.
     pub(crate) bytes_per_waiter: u64,
 }
 
@@ -37,7 +35,6 @@ pub(crate) async fn gather(program: &Path, folder: &Path, waiters: usize) -> Res
     for _ in 0..waiters {
         connections.push(connect(&gateway.address).await?);
     }
-    let connected = memory::resident(gateway.pid())?;
     let mut asking = JoinSet::new();
     for connection in connections {
         asking.spawn(ask(connection, gateway.address.clone()));
@@ -52,13 +49,8 @@ pub(crate) async fn gather(program: &Path, folder: &Path, waiters: usize) -> Res
     tokio::time::timeout(PATIENCE, answers)
         .await
         .context("some of the crowd were never answered")?;
-    let each = |bytes: u64| Ok::<u64, anyhow::Error>(bytes / u64::try_from(waiters)?);
-    Ok(Crowd {
-        waiters,
-        answered,
-        bytes_per_connection: each(connected.saturating_sub(alone))?,
-        bytes_per_waiter: each(waiting.saturating_sub(connected))?,
-    })
+    let bytes_per_waiter = waiting.saturating_sub(alone) / u64::try_from(waiters)?.max(1);
+    Ok(Crowd { waiters, answered, bytes_per_waiter })
 }
 
 async fn ask(mut connection: SendRequest<Full<bytes::Bytes>>, address: String) -> bool {

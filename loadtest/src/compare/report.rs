@@ -53,8 +53,7 @@ impl Report {
                 "\n{} requests for one sleeping model: {} answered",
                 crowd.waiters, crowd.answered
             );
-            print!("memory per connection {} bytes, ", crowd.bytes_per_connection);
-            println!("and per waiting request of 2 KB {} bytes more", crowd.bytes_per_waiter);
+            println!("memory per waiting request of 2 KB: {} bytes", crowd.bytes_per_waiter);
         }
         println!("\nFlexInfer against the others, {BUSY} connections for CPU, {ALONE} for latency");
         for (ratio, value) in self.ratios() {
@@ -109,7 +108,6 @@ impl Report {
             "crowd": self.crowd.map(|crowd| json!({
                 "waiters": crowd.waiters,
                 "answered": crowd.answered,
-                "bytes_per_connection": crowd.bytes_per_connection,
                 "bytes_per_waiter": crowd.bytes_per_waiter,
             })),
         })
