@@ -25,6 +25,8 @@ pub mod limits;
 
 pub mod activation;
 pub mod loading;
+pub mod measuring;
+pub mod placement;
 pub mod queueing;
 pub mod routing;
 pub mod scaling;
