@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{fetch, flash, telemetry};
+use flexinfer_node::{bench, fetch, flash, telemetry};
 
-/// What a GPU node needs: weights brought to where the engine reads them.
+/// What a GPU node needs: weights brought to where the engine reads them, and how fast it is with them.
 #[derive(Debug, Parser)]
 #[command(name = "flexinfer-node", version, propagate_version = true, max_term_width = 100)]
 struct CommandLine {
@@ -23,6 +23,8 @@ enum Command {
     Fetch(fetch::Arguments),
     /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
     Flash(flash::Arguments),
+    /// Measure how fast a model is through the gateway
+    Bench(Box<bench::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
         match line.command {
             Command::Fetch(arguments) => fetch::run(&arguments).await,
             Command::Flash(arguments) => flash::run(arguments).await,
+            Command::Bench(arguments) => bench::run(&arguments).await,
         }
     });
     // Whatever still runs in the background belongs to something that was given up on.

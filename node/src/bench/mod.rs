@@ -1,0 +1,47 @@
+//! `flexinfer-node bench`: how fast a model is for those who ask through the gateway.
+//!
+//! Waits until the model serves, warms it up, then asks at each concurrency in turn. Tokens are those
+//! that the engine counts, never guessed from text.
+
+mod arguments;
+mod ask;
+mod client;
+mod events;
+mod report;
+mod sweep;
+mod wake;
+
+use anyhow::Context as _;
+pub use arguments::Arguments;
+
+use crate::ending::{Ending, Stops};
+use ask::Asking;
+
+/// Measures, and prints a table or JSON.
+pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
+    let mut stops = Stops::listen().context("signals cannot be listened for")?;
+    tokio::select! {
+        measured = measure(arguments) => measured.map(|()| Ending::Done),
+        stop = stops.next() => Ok(Ending::Stopped(stop)),
+    }
+}
+
+async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let asking = Asking::new(arguments)?;
+    let woken = wake::wake(&asking, arguments.cold_start_timeout.into()).await?;
+    tracing::info!(seconds = woken.as_secs_f64(), model = asking.model(), "the model answers");
+    for _ in 0..arguments.warmup_iterations {
+        asking.ask().await.context("warming up")?;
+    }
+    let mut levels = Vec::new();
+    for concurrency in &arguments.concurrency {
+        let level = sweep::measure(&asking, arguments, *concurrency).await?;
+        let tokens_per_second = level.summary.tokens_per_second;
+        tracing::info!(concurrency, tokens_per_second, "measured");
+        levels.push(level);
+    }
+    let report = report::Report::new(arguments, asking.model(), woken, levels);
+    let text = if arguments.json { report.json()? } else { report.table() };
+    println!("{text}");
+    Ok(())
+}

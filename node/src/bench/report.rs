@@ -1,0 +1,116 @@
+//! The results, for people and for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use flexinfer_core::measuring::Spread;
+use serde::Serialize;
+
+use super::arguments::Arguments;
+use super::sweep::Level;
+
+const HEADS: [&str; 10] = [
+    "at once",
+    "answers",
+    "failed",
+    "tokens/s",
+    "decode/s",
+    "prefill/s",
+    "first p50",
+    "first p95",
+    "whole p50",
+    "images/min",
+];
+
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    model: String,
+    /// The name that was asked for.
+    model_name: String,
+    backend: String,
+    node: Option<String>,
+    /// From the first request to the first answer.
+    load_seconds: f64,
+    warmup_iterations: u32,
+    iterations: u32,
+    batch_size: u32,
+    min_duration: String,
+    /// When it ended: RFC 3339, UTC.
+    timestamp: String,
+    levels: Vec<Level>,
+}
+
+impl Report {
+    pub(super) fn new(
+        arguments: &Arguments,
+        model_name: &str,
+        woken: Duration,
+        levels: Vec<Level>,
+    ) -> Self {
+        let now = jiff::Timestamp::now();
+        Self {
+            model: arguments.model.clone(),
+            model_name: model_name.to_owned(),
+            backend: arguments.backend.clone(),
+            node: arguments.node_name.clone(),
+            load_seconds: woken.as_secs_f64(),
+            warmup_iterations: arguments.warmup_iterations,
+            iterations: arguments.iterations,
+            batch_size: arguments.batch_size,
+            min_duration: arguments.min_duration.to_string(),
+            timestamp: now.round(jiff::Unit::Second).unwrap_or(now).to_string(),
+            levels,
+        }
+    }
+
+    /// One JSON object.
+    pub(super) fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// A table, one row for each level.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!(
+            "{} ({}), first answer after {:.2} s\n\n",
+            self.model_name, self.backend, self.load_seconds
+        );
+        row(&mut text, &HEADS.map(str::to_owned));
+        for level in &self.levels {
+            row(&mut text, &cells(level));
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+fn cells(level: &Level) -> [String; HEADS.len()] {
+    let summary = &level.summary;
+    let first = summary.first_token_seconds;
+    [
+        level.concurrency.to_string(),
+        summary.samples.to_string(),
+        level.failed.to_string(),
+        number(Some(summary.tokens_per_second).filter(|rate| *rate > 0.0)),
+        number(summary.decode_tokens_per_second),
+        number(summary.prefill_tokens_per_second),
+        time(first, |spread| spread.median),
+        time(first, |spread| spread.p95),
+        time(summary.whole_seconds, |spread| spread.median),
+        number(summary.images_per_minute),
+    ]
+}
+
+fn row(text: &mut String, cells: &[String]) {
+    for cell in cells {
+        let _infallible = write!(text, "{cell:>11}");
+    }
+    text.push('\n');
+}
+
+fn number(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"))
+}
+
+fn time(spread: Option<Spread>, pick: impl Fn(Spread) -> f64) -> String {
+    spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.3} s", pick(spread)))
+}
