@@ -42,8 +42,9 @@ pub enum Notice {
     Sleeping { idle: Duration },
     /// It is stopped because its file changed or went away.
     Replaced,
-    /// It failed; `retry_in` is when it is tried again if anybody asks.
-    Failed { failure: Failure, retry_in: Duration },
+    /// It failed; `retry_in` is when it is tried again: by itself if it is `retrying` for those
+    /// who wait, else if anybody asks.
+    Failed { failure: Failure, retry_in: Duration, retrying: bool },
     /// Its engine has ended.
     Gone,
 }

@@ -51,8 +51,17 @@ pub(super) struct Serving {
     pub(super) in_flight: u32,
     /// Since when it takes nothing new because it has to leave.
     pub(super) draining: Option<Moment>,
+    /// From when its drain limit counts: since another member has been kept waiting by it.
+    pub(super) in_the_way: Option<Moment>,
     /// It takes nothing new while a member of equal priority waits.
     pub(super) yielding: bool,
+}
+
+/// Demand without a waiting request: counts until the load begins, or until `until`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) since: Moment,
+    pub(super) until: Moment,
 }
 
 /// Why a member is not tried before some moment.
@@ -79,6 +88,10 @@ pub(super) struct Line {
     pub(super) last_load: Option<Duration>,
     /// A swap for this member was told to people.
     pub(super) swap_told: bool,
+    /// A request that may not wait has asked for it.
+    pub(super) asked: Option<Asked>,
+    /// The estimate of the engine that is there, which an edit does not change.
+    pub(super) engine_vram: Option<u64>,
 }
 
 impl Line {
@@ -93,6 +106,8 @@ impl Line {
             failures: 0,
             last_load: None,
             swap_told: false,
+            asked: None,
+            engine_vram: None,
         }
     }
 
@@ -112,10 +127,12 @@ impl Line {
     }
 
     pub(super) fn activity(&self) -> Activity {
+        let asked = usize::from(self.asked.is_some());
+        let waiting_since = self.waiting.front().map(|waiter| waiter.since);
         Activity {
             in_flight: self.in_flight(),
-            waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
-            waiting_since: self.waiting.front().map(|waiter| waiter.since),
+            waiting: u32::try_from(self.waiting.len() + asked).unwrap_or(u32::MAX),
+            waiting_since: waiting_since.or(self.asked.map(|asked| asked.since)),
             last_active: self.last_active,
         }
     }

@@ -70,13 +70,13 @@ fn kind(member: &Member, members: &[Member], cooldown: Duration, now: Moment) ->
                 return Some(Kind::Protected);
             }
             let quiet = now.since(quiet_since(&member.activity, since));
-            if !member.activity.idle() || quiet < member.idle_timeout {
-                let linger = member.activity.idle()
-                    && quiet >= DEMAND_WINDOW
-                    && a_primary_wants_in(members, member, now);
-                return Some(if linger { Kind::Lingering } else { Kind::Contested });
+            let idle = member.activity.idle();
+            if idle && quiet >= DEMAND_WINDOW && a_warmer_wants_in(members, member, now) {
+                return Some(Kind::Lingering);
             }
-            warm(member)
+            // A warm resident does not sleep: it keeps its place against all of lower priority.
+            let stays = !idle || quiet < member.idle_timeout || member.warmth != Warmth::None;
+            stays.then_some(Kind::Contested)
         }
         Residency::Absent if member.demanded() => Some(Kind::Contested),
         Residency::Absent => warm(member),
@@ -101,13 +101,17 @@ fn stance(member: &Member) -> Stance {
     }
 }
 
-fn a_primary_wants_in(members: &[Member], resident: &Member, now: Moment) -> bool {
-    members.iter().any(|other| {
-        other.warmth == Warmth::Primary
-            && other.id != resident.id
-            && !other.resident()
-            && !other.barred(now)
-            && other.priority >= resident.priority
+/// Whether somebody absent has the better reason to be up while nobody asks for anything: the
+/// primary before a visitor or a pinned member of at most its priority, and of two members with
+/// the same reason the one of higher priority.
+fn a_warmer_wants_in(members: &[Member], resident: &Member, now: Moment) -> bool {
+    members.iter().filter(|other| !other.resident() && !other.barred(now)).any(|other| {
+        let reason = (other.warmth, other.priority) > (resident.warmth, resident.priority);
+        match other.warmth {
+            Warmth::None => false,
+            Warmth::Pinned => resident.warmth == Warmth::Pinned && reason,
+            Warmth::Primary => reason && other.priority >= resident.priority,
+        }
     })
 }
 

@@ -9,7 +9,7 @@
 //!    an equal one an idle resident, a lower one nobody;
 //! 4. the member with `gpu.warmPolicy: primary`;
 //! 5. members pinned by `serverless.minReplicas`;
-//! 6. an idle resident that the primary may displace, where there is room.
+//! 6. an idle resident that one of these may displace, where there is room.
 //!
 //! Nothing here may depend on what an earlier election said: a swap under way is joined because
 //! the same state gives the same answer.

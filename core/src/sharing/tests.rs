@@ -215,6 +215,25 @@ fn demand_of_higher_priority_displaces_a_pinned_idle_resident() {
 }
 
 #[test]
+fn a_pinned_resident_keeps_its_place_against_lower_demand_however_long_it_is_idle() {
+    for warmth in [Warmth::Pinned, Warmth::Primary] {
+        let group =
+            [member("high").priority(200).warmth(warmth).serving(0), member("low").waited_for(20)];
+        assert_eq!(residents(&group, 100_000), ["high"]);
+    }
+}
+
+#[test]
+fn of_two_pinned_members_the_higher_one_takes_an_idle_group() {
+    let group = [
+        member("low").warmth(Warmth::Pinned).serving(0),
+        member("high").priority(200).warmth(Warmth::Pinned),
+    ];
+    assert_eq!(residents(&group, 119), ["low"]);
+    assert_eq!(residents(&group, 120), ["high"]);
+}
+
+#[test]
 fn the_pinned_member_returns_when_the_visitor_has_slept() {
     let group = [member("pinned").warmth(Warmth::Pinned), member("visitor").serving(0)];
     assert_eq!(residents(&group, 299), ["visitor"]);

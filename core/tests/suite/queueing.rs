@@ -261,6 +261,9 @@ impl World {
         known.force_promotion = edit.forced;
         known.max_queue = Some(edit.max_queue);
         known.generation += u64::from(edit.new_generation);
+        if self.capacity != Capacity::One && edit.new_generation {
+            known.vram_mib = [Some(4), Some(8), Some(12), None][edit.max_queue as usize % 4];
+        }
         self.configure();
     }
 
@@ -295,6 +298,7 @@ impl World {
                     assert!(self.engines.insert(instance, engine).is_none(), "numbers are unique");
                 }
                 Effect::Stop { instance, model } => {
+                    self.check_stop(&model, instance);
                     let engine = self.engines.get_mut(&instance).expect("it stops what lives");
                     assert_ne!(engine.life, Life::Stopping, "it is stopped once");
                     assert!(
@@ -330,6 +334,19 @@ impl World {
             other.id != *model && (other.priority > leaving.priority || other.force_promotion)
         });
         assert!(edited || outranked, "{model} serves and drains for nobody of higher priority");
+    }
+
+    /// A model that is kept warm leaves only for somebody of at least its priority.
+    fn check_stop(&self, model: &ModelId, instance: InstanceId) {
+        let Some(leaving) = self.terms.get(model) else { return };
+        let edited = self.engines[&instance].generation != leaving.generation;
+        if edited || leaving.warmth == Warmth::None {
+            return;
+        }
+        let outranked = self.terms.values().any(|other| {
+            other.id != *model && (other.priority >= leaving.priority || other.force_promotion)
+        });
+        assert!(outranked, "{model} is kept warm and stops for nobody of its priority");
     }
 
     fn check(&self) {

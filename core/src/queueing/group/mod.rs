@@ -9,7 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 use super::effects::{Effect, Effects};
-use super::line::{Engine, Line, Waiter};
+use super::line::{Asked, Engine, Line, Waiter};
 use super::terms::{Policy, Terms};
 use super::view::MemberView;
 use crate::ids::{BookingId, InstanceId, ModelId, Ticket};
@@ -109,16 +109,21 @@ impl Group {
         line.waiting.push_back(Waiter { ticket, since: now, deadline: now + patience });
         self.settle(now, &mut effects);
         // 4. Only then is the bound applied: with a bound of zero a cold model is still woken.
-        self.bound(model, ticket, &mut effects);
+        self.bound(now, model, ticket, &mut effects);
         effects
     }
 
-    fn bound(&mut self, model: &ModelId, ticket: Ticket, effects: &mut Effects) {
+    fn bound(&mut self, now: Moment, model: &ModelId, ticket: Ticket, effects: &mut Effects) {
         let Some(line) = self.lines.get_mut(model) else { return };
         let limit = line.terms.max_queue.unwrap_or(self.policy.max_queue);
         let over = line.waiting.len() > limit as usize;
         if over && line.waiting.back().is_some_and(|waiter| waiter.ticket == ticket) {
             line.waiting.pop_back();
+            if line.waiting.is_empty() && matches!(line.engine, Engine::Absent) {
+                // Nobody may wait, and yet it shall be woken once the GPU is free.
+                let until = now + self.policy.cold_wait(&line.terms);
+                line.asked = Some(Asked { since: now, until });
+            }
             let rejection = Rejection::QueueFull { model: model.clone(), limit };
             effects.push(Effect::Reject { ticket, rejection });
         }
@@ -144,11 +149,13 @@ impl Group {
             && serving.instance == instance
         {
             serving.in_flight = serving.in_flight.saturating_sub(1);
+            // An engine that answers has proven itself.
+            line.failures = 0;
         }
         // A model with free slots and nobody waiting anywhere: only the clock can change anything.
         let leaving = line.outdated()
             || matches!(&line.engine, Engine::Serving(serving) if serving.draining.is_some());
-        if leaving || self.lines.values().any(|line| !line.waiting.is_empty()) {
+        if leaving || self.lines.values().any(|line| line.activity().waiting > 0) {
             self.settle(now, &mut effects);
         }
         effects
@@ -159,12 +166,6 @@ impl Group {
         let mut effects = Effects::new();
         self.settle(now, &mut effects);
         effects
-    }
-
-    /// The capacity is now this.
-    pub fn resize(&mut self, now: Moment, capacity: Capacity) -> Effects {
-        self.capacity = capacity;
-        self.tick(now)
     }
 
     /// Whether nothing is left: no member, no engine, no booking.

@@ -9,9 +9,6 @@ use crate::queueing::line::{Bar, Engine, Line, Serving};
 use crate::queueing::terms::{Policy, bar};
 use crate::rejection::Rejection;
 
-/// An engine that served for this long has proven itself: earlier failures are forgotten.
-const PROVEN_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
-
 impl Group {
     /// An engine's life has moved on. A report about an instance that nobody knows any more is
     /// ignored. `jitter` in 0.0..1.0 spreads retries.
@@ -66,6 +63,7 @@ fn ready(line: &mut Line, now: Moment, address: std::net::SocketAddr, effects: &
         swapped_in,
         in_flight: 0,
         draining: None,
+        in_the_way: None,
         yielding: false,
     });
     let notice = Notice::Ready { took: load_took, waiting: line.waiting.len() };
@@ -82,19 +80,16 @@ fn failed(
 ) {
     let model = line.terms.id.clone();
     let served = match &line.engine {
-        Engine::Serving(serving) => Some(now.since(serving.since)),
+        Engine::Serving(_) => true,
         // It was asked to end; how it did so does not matter.
         Engine::Stopping { .. } => {
             line.engine = Engine::Absent;
             effects.push(Effect::Tell { model, notice: Notice::Gone });
             return;
         }
-        Engine::Absent | Engine::Loading { .. } => None,
+        Engine::Absent | Engine::Loading { .. } => false,
     };
     line.engine = Engine::Absent;
-    if served.is_some_and(|served| served >= PROVEN_AFTER) {
-        line.failures = 0;
-    }
     line.failures = line.failures.saturating_add(1);
     let retry = policy.backoff.filter(|backoff| {
         !line.waiting.is_empty()
@@ -103,7 +98,7 @@ fn failed(
     });
     let wait = match retry {
         Some(backoff) => backoff.wait(line.failures - 1, jitter),
-        None => bar(line.failures, served.is_some()),
+        None => bar(line.failures, served),
     };
     let retrying = retry.is_some() || wait.is_zero();
     if !retrying {
@@ -116,7 +111,7 @@ fn failed(
             },
         }));
     }
-    let notice = Notice::Failed { failure: failure.clone(), retry_in: wait };
+    let notice = Notice::Failed { failure: failure.clone(), retry_in: wait, retrying };
     effects.push(Effect::Tell { model, notice });
     line.bar = Some(Bar { until: now + wait, failure, retrying });
 }

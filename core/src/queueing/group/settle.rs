@@ -34,12 +34,12 @@ impl Group {
             .flat_map(|line| line.waiting.iter().map(|waiter| waiter.deadline))
             .min();
         let drains = self.lines.values().filter_map(|line| match &line.engine {
-            Engine::Serving(serving) => {
-                Some(serving.draining? + line.drain_limit()?).filter(|limit| *limit > now)
-            }
+            Engine::Serving(serving) => Some(serving.in_the_way? + line.terms.drain_limit),
             _ => None,
         });
-        drains.chain(deadlines).chain(revisit_at(&self.members(), now)).min()
+        let asked = self.lines.values().filter_map(|line| Some(line.asked?.until));
+        let moments = drains.chain(asked).filter(|moment| *moment > now);
+        moments.chain(deadlines).chain(revisit_at(&self.members(), now)).min()
     }
 
     fn members(&self) -> Vec<Member> {
@@ -48,6 +48,7 @@ impl Group {
 
     fn expire(&mut self, now: Moment, effects: &mut Effects) {
         for line in self.lines.values_mut() {
+            line.asked = line.asked.filter(|asked| now < asked.until);
             if line.waiting.iter().all(|waiter| now < waiter.deadline) {
                 continue;
             }
@@ -73,11 +74,14 @@ impl Group {
     /// drain limit at the latest; those that won it again take requests again.
     fn dismiss(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
         let mut displaced = false;
+        let newcomers = self.newcomers(election);
         for (id, line) in &mut self.lines {
             let outdated = line.outdated();
             let stays = !outdated && election.wants(id);
             let idle_since = line.idle_since();
-            let limit = line.drain_limit();
+            let limit = line.terms.drain_limit;
+            // An edit or a removal alone breaks no stream; keeping another model out does.
+            let in_the_way = !outdated || newcomers.iter().any(|newcomer| newcomer != id);
             match &mut line.engine {
                 Engine::Absent | Engine::Stopping { .. } => {}
                 Engine::Loading { .. } if stays => {}
@@ -88,14 +92,15 @@ impl Group {
                     displaced |= !outdated;
                 }
                 Engine::Serving(serving) if stays => {
-                    serving.draining = None;
+                    (serving.draining, serving.in_the_way) = (None, None);
                     serving.yielding = election.yielding.contains(id);
                 }
                 Engine::Serving(serving) => {
                     let in_flight = serving.in_flight;
                     let instance = serving.instance;
                     let begun = *serving.draining.get_or_insert(now);
-                    let over = limit.is_some_and(|limit| now >= begun + limit);
+                    serving.in_the_way = in_the_way.then(|| serving.in_the_way.unwrap_or(now));
+                    let over = serving.in_the_way.is_some_and(|since| now >= since + limit);
                     if in_flight == 0 || over {
                         let asleep = line.slept(now, idle_since);
                         displaced |= !outdated && asleep.is_none();
@@ -118,13 +123,21 @@ impl Group {
         }
     }
 
+    /// The elected members that have no engine yet.
+    fn newcomers(&self, election: &Election) -> Vec<ModelId> {
+        let absent = |id: &&ModelId| {
+            self.lines.get(*id).is_some_and(|line| matches!(line.engine, Engine::Absent))
+        };
+        election.residents.iter().filter(absent).cloned().collect()
+    }
+
     fn start(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
         for id in &election.residents {
             let present: Vec<(&ModelId, Option<u64>)> = self
                 .lines
                 .iter()
                 .filter(|(_, line)| !matches!(line.engine, Engine::Absent))
-                .map(|(id, line)| (id, line.terms.vram_mib))
+                .map(|(id, line)| (id, line.engine_vram))
                 .collect();
             let Some(line) = self.lines.get(id) else { continue };
             if !matches!(line.engine, Engine::Absent) {
@@ -216,12 +229,6 @@ impl Group {
 }
 
 impl Line {
-    /// How long a displaced engine may finish. One whose Model was edited or removed is not in
-    /// anybody's way by that alone: it finishes all it has.
-    fn drain_limit(&self) -> Option<Duration> {
-        (!self.outdated()).then_some(self.terms.drain_limit)
-    }
-
     fn idle_since(&self) -> Option<Moment> {
         match &self.engine {
             Engine::Serving(serving) => Some(quiet_since(&self.activity(), serving.since)),
@@ -255,6 +262,8 @@ fn order(
     let model = line.terms.id.clone();
     let generation = line.terms.generation;
     line.swap_told = false;
+    line.asked = None;
+    line.engine_vram = line.terms.vram_mib;
     line.bar = None;
     line.engine = Engine::Loading { instance, generation, since: now, swapped_in, progress: None };
     let notice = Notice::Waking { waiting: line.waiting.len() };

@@ -207,6 +207,31 @@ fn queue_17_a_bound_of_zero_still_wakes_a_cold_model() {
 }
 
 #[test]
+fn queue_17_a_bound_of_zero_still_swaps_a_cold_model_in() {
+    let mut world = World::new(vec![terms("a"), Terms { max_queue: Some(0), ..terms("b") }]);
+    let used = world.serving("a", secs(1));
+    let refused = world.ask("b");
+    assert_eq!(world.code(refused), Some("queue_full"));
+    world.pass(secs(1));
+    world.finish(used);
+    assert_eq!(world.stopped("a").len(), 1, "the demand outlives the request that made it");
+    world.gone("a");
+    world.ready("b");
+    let retry = world.ask("b");
+    assert!(world.granted(retry).is_some());
+}
+
+#[test]
+fn a_demand_without_a_request_is_forgotten_in_time() {
+    let mut world = World::new(vec![terms("a"), Terms { max_queue: Some(0), ..terms("b") }]);
+    world.serving("a", secs(1));
+    world.ask("b");
+    world.pass(secs(60));
+    let next = world.ask("a");
+    assert!(world.granted(next).is_some(), "a yields no longer");
+}
+
+#[test]
 fn queue_17_a_changed_bound_loses_nobody() {
     let mut world = World::new(vec![Terms { slots: Some(1), ..terms("a") }]);
     let tickets: Vec<_> = (0..5).map(|_| world.ask("a")).collect();
@@ -422,6 +447,44 @@ fn an_edited_model_finishes_its_streams_and_serves_new_requests_afresh() {
     world.gone("a");
     world.ready("a");
     assert!(world.granted(next).is_some());
+}
+
+#[test]
+fn an_outdated_engine_that_keeps_another_model_out_is_cut_off_at_its_drain_limit() {
+    let mut world = World::new(vec![terms("a"), terms("b")]);
+    let stream = world.serving("a", secs(1));
+    let edited = Terms { generation: 2, ..terms("a") };
+    let effects = world.group.configure(world.now, vec![edited, terms("b")]);
+    world.effects.extend(effects);
+    world.pass(secs(1000));
+    assert!(world.stopped("a").is_empty(), "it is in nobody's way");
+    world.group.policy.cold_start_timeout = secs(300);
+    let waiting = world.ask("b");
+    world.pass(secs(60));
+    assert_eq!(world.stopped("a").len(), 1);
+    world.finish(stream);
+    world.gone("a");
+    world.ready("b");
+    assert!(world.granted(waiting).is_some());
+}
+
+#[test]
+fn an_engine_that_answers_is_forgiven_its_failed_loads() {
+    let mut world = World::new(vec![terms("a")]);
+    for wait in [1, 2, 4] {
+        world.ask("a");
+        world.fail("a");
+        world.pass(secs(wait));
+    }
+    let booking = world.serving("a", secs(1));
+    world.finish(booking);
+    world.pass(secs(300));
+    world.gone("a");
+    world.ask("a");
+    world.fail("a");
+    world.pass(secs(1));
+    let after = world.ask("a");
+    assert!(world.code(after).is_none(), "left alone for one second again, not for eight");
 }
 
 #[test]
