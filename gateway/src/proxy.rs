@@ -184,7 +184,7 @@ impl ProxyHttp for Proxy {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
-        account::account(session, context, error.is_some());
+        account::account(session, context, error);
     }
 
     /// Failures are told by the access log and the metrics, once.

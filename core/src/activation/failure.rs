@@ -46,6 +46,10 @@ pub enum Reason {
     DiskFull,
     /// The configuration asks for something the backend cannot do.
     InvalidConfig,
+    /// An engine that somebody else runs does not answer.
+    Unreachable,
+    /// A file of the engine's own could not be written.
+    NotWritable,
     /// The engine could not bind its port.
     PortTaken,
     /// The engine ran out of GPU or host memory.
@@ -68,6 +72,7 @@ impl Reason {
         matches!(
             self,
             Self::DownloadFailed
+                | Self::Unreachable
                 | Self::PortTaken
                 | Self::OutOfMemory
                 | Self::DiedWhileLoading

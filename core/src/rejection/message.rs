@@ -104,6 +104,10 @@ impl Rejection {
                 format!("{} may have {}; have the limit raised", Whose(limited.scope), Amount(limited))
             }
 
+            Self::QueueFull { model, limit: 0 } => format!(
+                "model {} has no free slot and takes no queue; if it sleeps it is being woken, try again soon",
+                model.name
+            ),
             Self::QueueFull { model, limit } => format!(
                 "{limit} requests wait for model {} already, which is as many as may; try again soon",
                 model.name
@@ -114,7 +118,7 @@ impl Rejection {
                 Span(*waited)
             ),
             Self::ActivationTimeout { model, waited } => format!(
-                "model {} did not come up within {}; it goes on loading, try again soon",
+                "model {} was not there for it within {}; a load that has begun goes on, try again soon",
                 model.name,
                 Span(*waited)
             ),

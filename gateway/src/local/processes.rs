@@ -1,6 +1,7 @@
 //! The local platform as the queues see it: their orders go to engines, what happens is told.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,9 @@ pub(super) const STOP_GRACE: Duration = Duration::from_secs(10);
 pub(super) struct Processes {
     engines: OnceLock<Engines>,
     models: Mutex<HashMap<ModelId, Arc<Model>>>,
-    started: Mutex<HashMap<InstanceId, (ModelId, Instant)>>,
+    loading: Mutex<HashMap<InstanceId, (ModelId, Instant)>>,
+    /// Set once the process ends: nothing is started any more.
+    closing: AtomicBool,
     reports: mpsc::UnboundedSender<Report>,
     teller: Teller,
 }
@@ -33,7 +36,8 @@ impl Processes {
         Arc::new(Self {
             engines: OnceLock::new(),
             models: Mutex::default(),
-            started: Mutex::default(),
+            loading: Mutex::default(),
+            closing: AtomicBool::new(false),
             reports,
             teller,
         })
@@ -50,6 +54,11 @@ impl Processes {
         *self.models.lock() = models;
     }
 
+    /// Starts nothing any more: the process is about to end its engines.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
     /// The engines, once attached.
     pub(super) fn engines(&self) -> Option<&Engines> {
         self.engines.get()
@@ -59,22 +68,21 @@ impl Processes {
     pub(super) fn heed(&self, queues: &Queues, report: Report) {
         match &report {
             Report::Progress { instance, progress } => {
-                let model = self.started.lock().get(instance).map(|(model, _)| model.clone());
+                let model = self.loading.lock().get(instance).map(|(model, _)| model.clone());
                 if let Some(model) = model {
                     self.teller.progress(&model, *instance, progress);
                 }
             }
-            Report::Ready { instance, .. } => self.teller.forget(*instance),
             Report::Failed { instance, failure } => {
                 self.teller.forget(*instance);
-                let started = self.started.lock().remove(instance);
-                if let Some((model, began)) = started {
+                let loading = self.loading.lock().remove(instance);
+                if let Some((model, began)) = loading {
                     self.teller.failed(&model, failure, began.elapsed());
                 }
             }
-            Report::Gone { instance } => {
+            Report::Ready { instance, .. } | Report::Gone { instance } => {
                 self.teller.forget(*instance);
-                self.started.lock().remove(instance);
+                self.loading.lock().remove(instance);
             }
         }
         queues.report(report);
@@ -83,6 +91,9 @@ impl Processes {
 
 impl Platform for Processes {
     fn start(&self, instance: InstanceId, model: &ModelId, _generation: u64) {
+        if self.closing.load(Ordering::Relaxed) {
+            return;
+        }
         let known = self.models.lock().get(model).map(Arc::clone);
         let (Some(engines), Some(known)) = (self.engines.get(), known) else {
             // Removed between the decision and now; the queues are about to hear of it.
@@ -90,7 +101,7 @@ impl Platform for Processes {
             drop(self.reports.send(Report::Failed { instance, failure }));
             return;
         };
-        self.started.lock().insert(instance, (model.clone(), Instant::now()));
+        self.loading.lock().insert(instance, (model.clone(), Instant::now()));
         engines.start(instance, known);
     }
 

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
@@ -79,9 +79,17 @@ impl Local {
 
         let metrics = Metrics::new().context("cannot set the metrics up")?;
         let world = World::new(&folder, settings, &metrics)?;
-        let watched = Arc::clone(&world);
-        let (watch, contents) = Folder::watch(&folder, move |contents| watched.apply(contents))?;
+        let (changed, mut changes) = mpsc::unbounded_channel();
+        // The channel closes only when the process ends.
+        let (watch, contents) =
+            Folder::watch(&folder, move |contents| drop(changed.send(contents)))?;
         world.apply(contents);
+        let watched = Arc::clone(&world);
+        tokio::spawn(async move {
+            while let Some(contents) = changes.recv().await {
+                watched.apply(contents);
+            }
+        });
 
         let lifecycle = Lifecycle::new();
         let proxy = Proxy::new(world.parts(settings, &lifecycle));
@@ -109,21 +117,36 @@ impl Local {
         let _ = writeln!(std::io::stdout(), "{banner}");
     }
 
-    /// Finishes what has begun, then ends the engines; a second signal skips the first part.
+    /// Finishes what has begun, then ends the engines with patience; a second signal ends both.
     async fn stop(self, settings: &Settings, mut signals: Signals) {
         let began = Instant::now();
         self.metrics.shutdown_started();
         let finished = tokio::select! {
-            finished = self.running.stop(settings.patience) => finished,
-            () = signals.next() => {
-                warn!("asked again: ending at once");
-                false
-            }
+            finished = self.running.stop(settings.patience) => Some(finished),
+            () = signals.next() => None,
         };
+        self.world.processes.close();
         if let Some(engines) = self.world.processes.engines() {
-            engines.stop_all(STOP_GRACE).await;
+            let patiently = async {
+                match finished {
+                    Some(_) => engines.stop_all(STOP_GRACE).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let again = async {
+                if finished.is_some() {
+                    signals.next().await;
+                }
+            };
+            tokio::select! {
+                () = patiently => {}
+                () = again => {
+                    warn!("asked again: ending at once");
+                    engines.stop_all(Duration::ZERO).await;
+                }
+            }
         }
-        self.metrics.shutdown_ended(finished, began.elapsed());
+        self.metrics.shutdown_ended(finished == Some(true), began.elapsed());
         info!(took = ?began.elapsed(), "stopped");
     }
 }

@@ -11,7 +11,7 @@ use flexinfer_core::fleet::Fleet;
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_core::queueing::Notice;
 use parking_lot::Mutex;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::Lines;
 use crate::metrics::{Metrics, ModelSeries};
@@ -40,29 +40,27 @@ impl Teller {
             match notice {
                 Notice::Waking { .. } => series.scaled_up(),
                 Notice::Ready { took, .. } => series.activated(&backend, "success", *took),
+                Notice::Failed { retry_in, retrying: true, .. } => {
+                    series.activation_retried(*retry_in);
+                }
                 _ => {}
             }
         }
         match (&self.lines, notice) {
             (Some(lines), _) => say(&lines.lock().notice(model, notice)),
-            (None, Notice::Failed { failure, retry_in }) => {
-                warn!(%model, reason = %failure.reason, message = failure.message, ?retry_in, "model failed");
-            }
-            (None, notice) => info!(%model, ?notice, "model"),
+            (None, notice) => log(model, notice),
         }
     }
 
     /// How far a load has come.
     pub(super) fn progress(&self, model: &ModelId, instance: InstanceId, progress: &Progress) {
-        match &self.lines {
-            Some(lines) => {
-                if let Some(line) = lines.lock().progress(model, instance, progress) {
-                    say(&line);
-                }
+        if let Some(lines) = &self.lines {
+            if let Some(line) = lines.lock().progress(model, instance, progress) {
+                say(&line);
             }
-            None => {
-                info!(%model, substage = %progress.substage, done = ?progress.done, message = progress.message, "loading");
-            }
+        } else {
+            let (done, all) = progress.done.unzip();
+            debug!(%model, substage = %progress.substage, done, all, message = progress.message, "loading");
         }
     }
 
@@ -84,6 +82,26 @@ impl Teller {
         let fleet = self.fleet.load();
         let served = fleet.get(model)?;
         Some((self.metrics.model(served.name()), served.backend.clone()))
+    }
+}
+
+/// The same for machines: one event with fields of its own for each notice.
+fn log(model: &ModelId, notice: &Notice) {
+    match notice {
+        Notice::Waking { waiting } => info!(%model, waiting, "waking"),
+        Notice::Swapping { leaving } => info!(%model, %leaving, "swapping"),
+        Notice::Draining { in_flight } => info!(%model, in_flight, "draining"),
+        Notice::CutOff { in_flight } => warn!(%model, in_flight, "cut off at its drain limit"),
+        Notice::Ready { took, waiting } => {
+            info!(%model, seconds = took.as_secs_f64(), waiting, "ready");
+        }
+        Notice::Sleeping { idle } => info!(%model, idle_seconds = idle.as_secs_f64(), "sleeping"),
+        Notice::Replaced => info!(%model, "stopping: its file has changed or is gone"),
+        Notice::Failed { failure, retry_in, retrying } => {
+            let (reason, retry_seconds) = (failure.reason, retry_in.as_secs_f64());
+            warn!(%model, %reason, message = failure.message, retry_seconds, retrying, "failed");
+        }
+        Notice::Gone => info!(%model, "stopped"),
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::clock::Clock;
 use super::platform::{self, Order, Platform};
-use super::shell::Shell;
+use super::shell::{Shell, Slot};
 use super::{Booking, Dispatch};
 
 /// How long a request pauses before it asks for another slot after an engine took no connection:
@@ -182,13 +182,25 @@ impl Queues {
 
     async fn slot(self: Arc<Self>, served: Arc<Served>) -> Result<Booking, Rejection> {
         let id = &served.effective.id;
-        let shell = self.routes.load().models.get(id).map(Arc::clone);
-        let Some(shell) = shell else { return Err(Rejection::ModelRemoved { model: id.clone() }) };
-        let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
-        let slot = shell.wait(ticket, id).await?;
+        let slot = match self.wait(id).await {
+            // It has moved to another group, where it is served as before.
+            Err(Rejection::ModelRemoved { .. }) if self.fleet.load().get(id).is_some() => {
+                self.wait(id).await?
+            }
+            slot => slot?,
+        };
         // The wait can have outlasted a change of the model: its name for the engine is today's.
         let served = self.fleet.load().get(id).map_or(served, Arc::clone);
         Ok(Booking::new(slot.booking, served, slot.address, move |_| drop(slot.guard)))
+    }
+}
+
+impl Queues {
+    async fn wait(&self, id: &ModelId) -> Result<Slot, Rejection> {
+        let shell = self.routes.load().models.get(id).map(Arc::clone);
+        let Some(shell) = shell else { return Err(Rejection::ModelRemoved { model: id.clone() }) };
+        let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
+        shell.wait(ticket, id).await
     }
 }
 

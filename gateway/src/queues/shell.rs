@@ -136,10 +136,11 @@ impl Shell {
         waiter: Option<(Ticket, oneshot::Sender<Answer>)>,
         event: impl FnOnce(&mut Group, Moment) -> Effects,
     ) {
-        let now = self.clock.now();
         let mut deliveries = Vec::new();
         {
             let mut inner = self.inner.lock();
+            // Read under the lock: no event may be older than the one before it.
+            let now = self.clock.now();
             inner.waiters.extend(waiter);
             let effects = event(&mut inner.group, now);
             for effect in effects {

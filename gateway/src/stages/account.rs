@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use flexinfer_core::openai::{Usage, UsageReader};
+use pingora_core::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tracing::debug;
 
@@ -12,11 +13,11 @@ use crate::context::Context;
 use crate::metrics::Outcome;
 
 /// Counts and logs one request.
-pub(crate) fn account(session: &mut Session, context: &mut Context, failed: bool) {
+pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {
     send::sent(session, context);
     let took = context.started.elapsed();
     let status = session.response_written().map(|head| head.status.as_u16());
-    let outcome = outcome(status, failed);
+    let outcome = outcome(status, error.map(Error::esource));
     if let Some(target) = &context.target {
         target.series.finished(outcome, took, context.attempt.waited);
         if let Some(usage) = context.answer.usage.as_ref().map(UsageReader::usage)
@@ -42,12 +43,11 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, failed: bool
     );
 }
 
-fn outcome(status: Option<u16>, failed: bool) -> Outcome {
-    match status {
-        None => Outcome::Cancelled,
-        Some(status) if status >= 400 => Outcome::Error,
-        Some(_) if failed => Outcome::Cancelled,
-        Some(_) => Outcome::Success,
+fn outcome(status: Option<u16>, broken_by: Option<&ErrorSource>) -> Outcome {
+    match (status, broken_by) {
+        (None, _) | (Some(..400), Some(ErrorSource::Downstream)) => Outcome::Cancelled,
+        (Some(..400), None) => Outcome::Success,
+        _ => Outcome::Error,
     }
 }
 

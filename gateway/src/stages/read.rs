@@ -100,6 +100,13 @@ impl<'a> Arriving<'a> {
             self.joined.reserve(room.unwrap_or(0).min(FIRST_ROOM).max(first.len() + chunk.len()));
             self.joined.extend_from_slice(&first);
         }
+        if self.joined.capacity() - self.joined.len() < chunk.len() {
+            // What has begun to arrive is believed to be as long as it says: room for exactly that
+            // spares the doubling, which would hold twice as much as is counted.
+            let announced = self.announced.and_then(|length| usize::try_from(length).ok());
+            let missing = announced.unwrap_or(0).saturating_sub(self.joined.len());
+            self.joined.reserve(missing.max(chunk.len()));
+        }
         self.joined.extend_from_slice(&chunk);
         Ok(())
     }

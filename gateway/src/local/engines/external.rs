@@ -36,48 +36,55 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
     };
     let launch =
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
-    let address = resolve(&launch).await?;
-    appear(address, &launch).await?;
+    let address = appear(&resolve(&launch).await?, &launch).await?;
     life.report(Report::Ready { instance: life.instance, address });
     loop {
         sleep(BETWEEN_LOOKS).await;
         // Garbage and "not yet" are answers too; requests will show what they are worth.
         if ask::probe(address, &launch.probe, PATIENCE).await == Answer::Silence {
-            appear(address, &launch).await?;
+            appear(&[address], &launch).await?;
         }
     }
 }
 
-async fn resolve(launch: &Launch) -> Result<SocketAddr, Failure> {
+/// Every address of its host: `localhost` is two, and engines listen on one of them.
+async fn resolve(launch: &Launch) -> Result<Vec<SocketAddr>, Failure> {
     let unknown = |why: String| {
         let message = format!("spec.config.url: the host {} is unknown: {why}", launch.host);
         Failure::new(Reason::InvalidConfig, message)
     };
-    let mut found = tokio::net::lookup_host((launch.host.as_str(), launch.port))
+    let found = tokio::net::lookup_host((launch.host.as_str(), launch.port))
         .await
         .map_err(|error| unknown(error.to_string()))?;
-    found.next().ok_or_else(|| unknown("it has no address".to_owned()))
+    let found: Vec<SocketAddr> = found.collect();
+    if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
 }
 
-/// Waits until it answers.
-async fn appear(address: SocketAddr, launch: &Launch) -> Result<(), Failure> {
+/// Waits until it answers at one of `addresses`, and tells which.
+async fn appear(addresses: &[SocketAddr], launch: &Launch) -> Result<SocketAddr, Failure> {
     let began = Instant::now();
     loop {
-        let answer = ask::probe(address, &launch.probe, PATIENCE).await;
+        let mut answer = Answer::Silence;
+        for address in addresses {
+            match ask::probe(*address, &launch.probe, PATIENCE).await {
+                Answer::Ready => return Ok(*address),
+                Answer::Silence => {}
+                other => answer = other,
+            }
+        }
         let patience = match answer {
-            Answer::Ready => return Ok(()),
             // It is there, and loads.
             Answer::NotYet => launch.startup_limit,
-            Answer::Silence | Answer::Garbage(_) => PATIENCE_WITH_ABSENCE,
+            Answer::Ready | Answer::Silence | Answer::Garbage(_) => PATIENCE_WITH_ABSENCE,
         };
         if began.elapsed() >= patience {
-            return Err(absent(address, launch, answer));
+            return Err(absent(launch, answer));
         }
         sleep(BETWEEN_TRIES).await;
     }
 }
 
-fn absent(address: SocketAddr, launch: &Launch, answer: Answer) -> Failure {
+fn absent(launch: &Launch, answer: Answer) -> Failure {
     let place = format!("{}:{}", launch.host, launch.port);
     match answer {
         Answer::Garbage(what) => {
@@ -89,10 +96,9 @@ fn absent(address: SocketAddr, launch: &Launch, answer: Answer) -> Failure {
             Failure::new(Reason::LoadTimeout, message)
         }
         Answer::Ready | Answer::Silence => {
-            let message = format!(
-                "no engine answers at {place} ({address}); start it, or correct spec.config.url"
-            );
-            Failure::new(Reason::LoadTimeout, message)
+            let message =
+                format!("no engine answers at {place}; start it, or correct spec.config.url");
+            Failure::new(Reason::Unreachable, message)
         }
     }
 }

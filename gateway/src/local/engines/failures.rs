@@ -83,7 +83,7 @@ pub(super) fn not_written(path: &Path, error: &io::Error) -> Failure {
             Failure::new(Reason::DiskFull, told)
         }
         _ => Failure::new(
-            Reason::ProgramNotStarted,
+            Reason::NotWritable,
             format!("cannot write {path}: {error}; check --data-dir"),
         ),
     }

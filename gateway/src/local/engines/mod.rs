@@ -158,12 +158,12 @@ impl Shared {
     }
 }
 
-/// A name for the files of `model`; two models never have the same one, since a dot cannot be part of
-/// a namespace.
+/// A name for the files of `model`; two models never have the same one, since no name has an
+/// underscore in it.
 fn file_name(model: &ModelId) -> String {
     if &*model.namespace == "default" {
         model.name.to_string()
     } else {
-        format!("{}.{}", model.namespace, model.name)
+        format!("{}_{}", model.namespace, model.name)
     }
 }

@@ -30,22 +30,22 @@ pub(super) fn read(folder: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-fn may_define_models(path: &Path) -> bool {
+pub(super) fn may_define_models(path: &Path) -> bool {
     let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     let yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     yaml && !hidden
 }
 
 fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Looked at before it is opened: opening a pipe waits for somebody to write into it.
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
         // A link that leads nowhere is told; a file that is gone is simply gone.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
-    let found = file.metadata()?;
     if found.is_dir() {
         return Ok(None);
     }
@@ -53,7 +53,7 @@ fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
         return Err(io::Error::other("it is no plain file"));
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(io::Error::other(format!("it is larger than {LARGEST_FILE} bytes")));
     }

@@ -86,10 +86,10 @@ impl Drop for Folder {
 
 fn watcher(folder: &Path, wake: Sender<Wake>) -> Option<RecommendedWatcher> {
     let notice = move |event: notify::Result<notify::Event>| {
-        // Reading a file is an event too, and would make us read it again.
-        if !event.is_ok_and(|event| event.kind.is_access()) {
-            let _ = wake.send(Wake::Changed);
+        if event.is_ok_and(|event| irrelevant(&event)) {
+            return;
         }
+        let _ = wake.send(Wake::Changed);
     };
     let watching = notify::recommended_watcher(notice).and_then(|mut watcher| {
         watcher.watch(folder, RecursiveMode::NonRecursive)?;
@@ -101,6 +101,17 @@ fn watcher(folder: &Path, wake: Sender<Wake>) -> Option<RecommendedWatcher> {
                 at every {BETWEEN_READS:?} instead");
         })
         .ok()
+}
+
+/// Reading a file is an event too, and would make us read it again; so is every piece of a download
+/// of weights into the folder.
+fn irrelevant(event: &notify::Event) -> bool {
+    let concerns = |path: &PathBuf| {
+        let link = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".."));
+        link || contents::may_define_models(path)
+    };
+    let named = !event.paths.is_empty() && !event.need_rescan();
+    event.kind.is_access() || (named && !event.paths.iter().any(concerns))
 }
 
 struct Reader {

@@ -65,10 +65,15 @@ impl Lines {
             Notice::Sleeping { idle } => {
                 format!("{name}: going to sleep after {} without requests", seconds(*idle))
             }
-            Notice::Replaced => format!("{name}: stopping, its file has changed"),
-            Notice::Failed { failure, retry_in } => {
+            Notice::Replaced => format!("{name}: stopping, its file has changed or is gone"),
+            Notice::Failed { failure, retry_in, retrying } => {
                 let failed = self.bad("failed");
-                format!("{name}: {failed}: {failure}; can be tried again in {}", seconds(*retry_in))
+                let next = match (retrying, retry_in.is_zero()) {
+                    (_, true) => "it can be started again at once".to_owned(),
+                    (true, _) => format!("trying again in {}", seconds(*retry_in)),
+                    (false, _) => format!("can be tried again in {}", seconds(*retry_in)),
+                };
+                format!("{name}: {failed}: {failure}; {next}")
             }
             Notice::Gone => format!("{name}: stopped"),
         }
@@ -169,7 +174,7 @@ mod tests {
             lines.notice(&qwen(), &Notice::Sleeping { idle: Duration::from_secs(120) }),
             lines.notice(
                 &ModelId::new("lab", "phi"),
-                &Notice::Failed { failure, retry_in: Duration::from_secs(5) },
+                &Notice::Failed { failure, retry_in: Duration::from_secs(5), retrying: false },
             ),
         ];
         insta::assert_snapshot!(story.join("\n"), @r"
