@@ -82,9 +82,12 @@ pub(crate) fn answer(model: &str, prompt: &str, random: &mut Random, wanted: usi
         Some(topic) => format!("This is {model}, thinking about \u{201c}{topic}\u{201d}."),
         None => format!("This is {model}, glad to hear from you."),
     };
-    while tokens(&text).len() < wanted {
-        text.push(' ');
-        text.push_str(&sentence(random));
+    // Each sentence is cut by itself: the space before it begins a token.
+    let mut written = tokens(&text).len();
+    while written < wanted {
+        let sentence = format!(" {}", sentence(random));
+        written += tokens(&sentence).len();
+        text.push_str(&sentence);
     }
     text
 }
@@ -135,6 +138,17 @@ mod tests {
         let text = answer("llama-small", "Be brief.\nWhat is a haiku?", &mut random, 60);
         assert!(text.contains("llama-small") && text.contains("What is a haiku\u{201d}"), "{text}");
         assert!(tokens(&text).len() >= 60);
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_wanted_and_not_a_sentence_longer() {
+        for wanted in 1..200 {
+            let mut random = Random::from_parts(0, &["m"]);
+            let text = answer("llama-small", "What is a haiku?", &mut random, wanted);
+            let shorter = text.trim_end_matches('.').rfind('.').unwrap_or(0);
+            let enough = tokens(&text).len() >= wanted;
+            assert!(enough && (shorter == 0 || tokens(&text[..=shorter]).len() < wanted), "{text}");
+        }
     }
 
     #[test]
