@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
+use flexinfer_testkit::eventually;
 use futures::future::join_all;
 use serde_json::json;
 
 use crate::local_hub::Hub;
 use crate::serving_models::{model, scripted, simulated};
 use crate::serving_processes::kill;
-use crate::serving_world::{Home, Serving, assert_ok, assert_refused, chat};
+use crate::serving_world::{BOUND, Home, Serving, assert_ok, assert_refused, bounded, chat};
 
 #[tokio::test]
 async fn each_failure_is_told_to_who_asked_while_another_model_goes_on() {
@@ -76,9 +77,29 @@ async fn an_engine_that_is_killed_in_a_stream_cuts_it_honestly_and_is_started_fo
     kill(gateway.engines()[0]);
     assert!(!stream.finish().await, "it claims to be whole");
     assert!(!stream.text.contains("[DONE]"), "{}", stream.text);
-    assert_ok(&gateway.chat("llama").await);
+    // Who asks before that may be sent to the dead engine, and nobody can tell whether it had begun.
     gateway.told("llama: failed").await;
+    assert_ok(&gateway.chat("llama").await);
     gateway.until_quiet("llama").await;
+}
+
+#[tokio::test]
+async fn queue_05_a_request_waits_through_killed_engines_where_failures_are_tried_again() {
+    let flags =
+        ["--backoff-enabled", "--backoff-initial-wait", "50ms", "--backoff-max-retries", "10"];
+    let files = [("llama.yaml", &*scripted("llama", "hangs", "", "")), ("hang", "")];
+    let gateway = Serving::start_with(&flags, &files).await;
+    let mut waiting = gateway.ask("llama").await;
+    for round in 1..=3 {
+        let hanging = || gateway.log("llama").matches("hanging\n").count() == round;
+        assert!(eventually(BOUND, hanging).await, "{}", gateway.log("llama"));
+        if round == 3 {
+            gateway.home.remove("hang");
+        }
+        kill(gateway.engines()[0]);
+    }
+    assert_ok(&bounded(waiting.answer()).await.unwrap());
+    assert_eq!(gateway.engine_starts("llama"), 4);
 }
 
 /// A file system of a mebibyte, for as long as it lives.

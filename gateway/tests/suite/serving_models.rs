@@ -8,6 +8,8 @@ import http.server, json, os, signal, subprocess, sys, time
 port, mode, more = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 if mode == 'taken-once' and not os.path.exists('mark'):
     open('mark', 'w').close(); print('OSError: Address already in use', flush=True); sys.exit(1)
+if mode == 'hangs' and os.path.exists('hang'):
+    print('hanging', flush=True); time.sleep(1000)
 if mode == 'slow-end':
     def end(*_): time.sleep(1); os._exit(0)
     signal.signal(signal.SIGTERM, end)

@@ -1,15 +1,30 @@
-//! Why a gateway does not start: said in a line, with a status that scripts can go by.
+//! How a gateway starts, or why it does not: said in a line, with a status that scripts can go by.
 
 use std::net::TcpListener;
 use std::process::Command;
 
+use flexinfer_testkit::Program;
+
 use crate::local_world::PROGRAM;
-use crate::serving_world::{Home, Serving};
+use crate::serving_world::{BOUND, Home, Serving, get};
 
 /// How the command ended, and what it said on standard error.
 fn outcome(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test]
+async fn a_log_for_machines_says_where_requests_and_pages_go() {
+    let home = Home::new(&[]);
+    let mut program = Program::start(&mut home.command(&["--log-format", "json"])).unwrap();
+    let line = program.line("serving", BOUND).await.unwrap();
+    let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&event["message"], &event["models"]), (&"serving".into(), &0.into()));
+    for (field, path) in [("address", "/v1/models"), ("admin", "/metrics")] {
+        let address = event[field].as_str().unwrap().parse().unwrap();
+        assert_eq!(get(address, path).await.status(), 200);
+    }
 }
 
 #[tokio::test]
