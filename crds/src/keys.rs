@@ -14,6 +14,8 @@ pub const GPU_COUNT: &str = "flexinfer.ai/gpu.count";
 pub const GPU_INT4: &str = "flexinfer.ai/gpu.int4";
 /// Node label: whether the processor has AVX-512.
 pub const CPU_AVX512: &str = "flexinfer.ai/cpu.avx512";
+/// Node label: `true` on nodes whose agent's metrics shall be scraped; an operator's `false` stays.
+pub const ENABLED: &str = "flexinfer.ai/enabled";
 /// Node annotation: percent of the GPUs in use, on average.
 pub const GPU_UTILIZATION: &str = "flexinfer.ai/gpu.util";
 /// Node annotation: free GPU memory in MB, over all GPUs.

@@ -1,6 +1,7 @@
 //! The acts of a GPU node, one folder for each subcommand of `flexinfer-node`. Decisions are
 //! `flexinfer-core`'s.
 
+pub mod agent;
 pub mod bench;
 pub mod ending;
 pub mod fetch;

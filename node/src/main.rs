@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{bench, fetch, flash, telemetry};
+use flexinfer_node::{agent, bench, fetch, flash, telemetry};
 
-/// What a GPU node needs: weights brought to where the engine reads them, and how fast it is with them.
+/// What a GPU node needs: its labels, weights brought to where the engine reads them, and how fast it is
+/// with them.
 #[derive(Debug, Parser)]
 #[command(name = "flexinfer-node", version, propagate_version = true, max_term_width = 100)]
 struct CommandLine {
@@ -19,6 +20,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Label the node with its GPUs, tell what they do, and mark it when its cloud takes it away
+    Agent(agent::Arguments),
     /// Download a model's files from a hub into a folder; run again, it goes on where it stopped
     Fetch(fetch::Arguments),
     /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
@@ -42,6 +45,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
     let ending = runtime.block_on(async {
         match line.command {
+            Command::Agent(arguments) => agent::run(&arguments).await,
             Command::Fetch(arguments) => fetch::run(&arguments).await,
             Command::Flash(arguments) => flash::run(arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,

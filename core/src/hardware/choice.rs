@@ -26,17 +26,28 @@ impl Representative {
     }
 }
 
-/// What stands for `gpus`; `None` if there are none.
-pub fn representative(gpus: &[Gpu]) -> Option<Representative> {
+/// The GPUs of a node that its labels and annotations speak of: those of one maker, and none of those that
+/// take the machine's memory beside one that has its own, as the graphics inside a processor do.
+pub fn spoken_for(gpus: &[Gpu]) -> Vec<&Gpu> {
     let vendors = [Vendor::Nvidia, Vendor::Amd, Vendor::Intel];
-    let made_by = |vendor: Vendor| gpus.iter().filter(move |gpu| gpu.vendor == vendor);
-    let present = vendors.into_iter().filter(|vendor| made_by(*vendor).next().is_some());
-    let vendor = present.min_by_key(|vendor| {
-        let memory: u64 = made_by(*vendor).filter_map(|gpu| gpu.memory.total).sum();
-        Reverse((memory, made_by(*vendor).count()))
-    })?;
-    let architectures = made_by(vendor).filter_map(|gpu| gpu.architecture.clone());
-    let devices: Vec<_> = made_by(vendor).flat_map(Gpu::offered).collect();
+    let of = |vendor: Vendor, unified: bool| {
+        gpus.iter().filter(move |gpu| gpu.vendor == vendor && gpu.unified == unified)
+    };
+    let kinds =
+        [false, true].into_iter().flat_map(|unified| vendors.map(|vendor| (vendor, unified)));
+    let present = kinds.filter(|(vendor, unified)| of(*vendor, *unified).next().is_some());
+    let best = present.min_by_key(|&(vendor, unified)| {
+        let memory: u64 = of(vendor, unified).filter_map(|gpu| gpu.memory.total).sum();
+        (unified, Reverse((memory, of(vendor, unified).count())))
+    });
+    best.map(|(vendor, unified)| of(vendor, unified).collect()).unwrap_or_default()
+}
+
+/// What stands for the GPUs that are [`spoken_for`]; `None` if there are none.
+pub fn representative(spoken_for: &[&Gpu]) -> Option<Representative> {
+    let vendor = spoken_for.first()?.vendor;
+    let architectures = spoken_for.iter().filter_map(|gpu| gpu.architecture.clone());
+    let devices: Vec<_> = spoken_for.iter().flat_map(|gpu| gpu.offered()).collect();
     Some(Representative {
         vendor,
         architecture: architectures.max_by_key(|name| (generation(name), name.clone())),

@@ -6,7 +6,7 @@ use super::{Gpu, Survey};
 use crate::backends::Vendor;
 
 /// PCI's number of Intel.
-const PCI_VENDOR: &str = "0x8086";
+pub(super) const PCI_VENDOR: &str = "0x8086";
 
 /// The discrete GPUs. The one inside the processor is always on bus 0, and no model is served by it.
 pub fn read(tree: &Tree) -> Survey {

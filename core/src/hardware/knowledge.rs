@@ -10,7 +10,7 @@ use std::fmt;
 use flexinfer_crds::keys;
 
 use super::marks::{LabelPrefix, Marks, Node, annotations, labels, no_annotations, no_labels};
-use super::{Finding, ProbeFailure, Survey, representative};
+use super::{Finding, ProbeFailure, Survey, representative, spoken_for};
 
 /// Failures in a row after which the agent had better be restarted: a container that lost its devices (as
 /// after a reload of systemd) gets them back only so.
@@ -91,17 +91,14 @@ impl Knowledge {
         let most = proven.map_or(physical, |proven| proven.gpus.max(physical));
         let all_answer = survey.gpus.len() == most;
         let known_vendor = look.node.labels.get(&prefix.key(keys::GPU_VENDOR));
-        let chosen = representative(&survey.gpus);
+        let spoken_for = spoken_for(&survey.gpus);
+        let chosen = representative(&spoken_for);
         let mut marks = Marks::default();
         if all_answer || known_vendor.is_none() {
             let vendor = known_vendor.map(String::as_str);
             marks.labels = labels(chosen.as_ref(), look.avx512, vendor, prefix);
         }
-        let of_one_maker = survey
-            .gpus
-            .iter()
-            .filter(|gpu| chosen.as_ref().is_some_and(|one| one.vendor == gpu.vendor));
-        marks.annotations = annotations(of_one_maker, look.kv_cache_usage);
+        marks.annotations = annotations(&spoken_for, look.kv_cache_usage);
         let health = health(survey, most);
         marks.annotations.insert(keys::GPU_HEALTH.to_owned(), Some(health.to_string()));
         if let Some(boot) = &look.node.boot {

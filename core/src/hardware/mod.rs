@@ -25,6 +25,6 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{Representative, representative};
+pub use choice::{Representative, representative, spoken_for};
 pub use failure::ProbeFailure;
 pub use gpu::{Finding, Gpu, Memory, Partition, Partitioning, Survey};

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::amd::{self, Pools};
+use super::intel;
 use super::reading::whole;
 use super::{Gpu, Memory, Survey};
 use crate::backends::Vendor;
 
 /// The files that decisions look at, as patterns below the root; `*` is one name of a folder or file.
-pub const PATTERNS: [&str; 13] = [
+pub const PATTERNS: [&str; 14] = [
     "class/drm/card*/device/vendor",
     "class/drm/card*/device/uevent",
     "class/drm/card*/device/unique_id",
@@ -20,14 +21,15 @@ pub const PATTERNS: [&str; 13] = [
     "class/drm/card*/device/hwmon/hwmon*/temp1_input",
     "class/kfd/kfd/topology/nodes/*/properties",
     "module/ttm/parameters/pages_limit",
+    "firmware/devicetree/base/compatible",
     "bus/pci/devices/*/vendor",
     "bus/pci/devices/*/class",
 ];
 
 /// PCI's number of AMD.
 const PCI_AMD: &str = "0x1002";
-/// PCI's numbers of makers whose GPUs serve models.
-const PCI_MAKERS: [&str; 2] = ["0x10de", PCI_AMD];
+/// PCI's number of NVIDIA.
+const PCI_NVIDIA: &str = "0x10de";
 /// The page size that the kernel counts `pages_limit` in.
 const PAGE: u64 = 4096;
 
@@ -67,24 +69,38 @@ impl Tree {
         vendors.map(|name| Card { tree: self, name })
     }
 
+    /// What the device tree says the machine is compatible with, names ended by NUL; only small machines
+    /// have one.
+    pub fn compatible(&self) -> Option<&str> {
+        self.text("firmware/devicetree/base/compatible")
+    }
+
     /// Whether the PCI bus was listed and has no GPU that could serve models. `None` where it was not
     /// listed. No driver is needed for this answer.
     pub fn has_no_gpu_on_the_bus(&self) -> Option<bool> {
-        let classes = self
-            .below("bus/pci/devices/")
-            .filter_map(|(path, class)| Some((path.strip_suffix("/class")?, class)));
-        let mut listed = None;
-        for (address, class) in classes {
-            let vendor =
-                self.text(&format!("bus/pci/devices/{address}/vendor")).unwrap_or_default();
+        let nvidia = self.has_on_the_bus(Vendor::Nvidia)?;
+        let amd = self.has_on_the_bus(Vendor::Amd)?;
+        Some(!nvidia && !amd)
+    }
+
+    /// Whether the PCI bus has a GPU of `vendor`; `None` where it was not listed.
+    pub fn has_on_the_bus(&self, vendor: Vendor) -> Option<bool> {
+        let number = match vendor {
+            Vendor::Nvidia => PCI_NVIDIA,
+            Vendor::Amd => PCI_AMD,
+            Vendor::Intel => intel::PCI_VENDOR,
+            Vendor::Cpu => return None,
+        };
+        let devices = self.below("bus/pci/devices/");
+        let mut classes = devices
+            .filter_map(|(path, class)| Some((path.strip_suffix("/class")?, class)))
+            .peekable();
+        classes.peek()?;
+        Some(classes.any(|(address, class)| {
             // Class 03 is a display controller, 12 an accelerator, as AMD's Instinct cards call themselves.
             let is_gpu = class.starts_with("0x03") || class.starts_with("0x12");
-            if is_gpu && PCI_MAKERS.contains(&vendor) {
-                return Some(false);
-            }
-            listed = Some(true);
-        }
-        listed
+            is_gpu && self.text(&format!("bus/pci/devices/{address}/vendor")) == Some(number)
+        }))
     }
 }
 

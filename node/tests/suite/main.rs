@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its own functions too"
 )]
 
+mod agent;
 mod benchmarking;
 mod fetching;
 mod flash;

@@ -7,15 +7,15 @@ use crate::hardware::Gpu;
 
 const MIB: u64 = 1 << 20;
 
-/// The annotations of a node with `gpus`, of one maker. What is not known is removed: an old number would
+/// The annotations of a node with these `gpus`. What is not known is removed: an old number would
 /// pass for a new one. `kv_cache_usage` is `None` where no engine told it.
-pub fn annotations<'a>(
-    gpus: impl Iterator<Item = &'a Gpu> + Clone,
-    kv_cache_usage: Option<f64>,
-) -> Texts {
-    let busy: Vec<f64> = gpus.clone().filter_map(|gpu| gpu.utilization).collect();
-    let free: Vec<Option<u64>> =
-        gpus.flat_map(Gpu::offered).map(|memory| memory.free().map(|bytes| bytes / MIB)).collect();
+pub fn annotations(gpus: &[&Gpu], kv_cache_usage: Option<f64>) -> Texts {
+    let busy: Vec<f64> = gpus.iter().filter_map(|gpu| gpu.utilization).collect();
+    let free: Vec<Option<u64>> = gpus
+        .iter()
+        .flat_map(|gpu| gpu.offered())
+        .map(|memory| memory.free().map(|bytes| bytes / MIB))
+        .collect();
     let known: Vec<u64> = free.iter().copied().flatten().collect();
     // Devices in their order; one unknown number would shift the others, so then nothing is told of each.
     let each = (known.len() == free.len() && !free.is_empty())
@@ -33,7 +33,7 @@ pub fn annotations<'a>(
 
 /// No annotation about GPUs, for a node that is proven to have none.
 pub fn no_annotations() -> Texts {
-    let written = annotations(std::iter::empty(), None).into_keys();
+    let written = annotations(&[], None).into_keys();
     let more = [keys::GPU_HEALTH, keys::GPU_PROVEN].map(str::to_owned);
     written.chain(more).map(|key| (key, None)).collect()
 }

@@ -2,7 +2,7 @@
 
 use flexinfer_crds::keys;
 
-use super::{LabelPrefix, Texts};
+use super::{LabelPrefix, Node, Texts};
 use crate::backends::Vendor;
 use crate::hardware::Representative;
 
@@ -36,6 +36,13 @@ pub fn labels(
     let named = OF_GPUS.into_iter().zip(values).filter(|(_, value)| value.is_some() || another);
     labels.extend(named.map(|(key, value)| (prefix.key(key), value)));
     labels
+}
+
+/// The label by which the agent of `node` is found for scraping, unless somebody has written it already.
+pub fn enabled(node: &Node, prefix: &LabelPrefix) -> Texts {
+    let key = prefix.key(keys::ENABLED);
+    let unsaid = !node.labels.contains_key(&key);
+    unsaid.then(|| (key, Some("true".to_owned()))).into_iter().collect()
 }
 
 /// No label about GPUs, for a node that is proven to have none.

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use annotations::{annotations, no_annotations};
-pub use labels::{labels, no_labels};
+pub use labels::{enabled, labels, no_labels};
 pub use patch::patch;
 pub use prefix::{BadPrefix, LabelPrefix};
 

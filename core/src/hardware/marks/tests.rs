@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::backends::Vendor;
-use crate::hardware::{Gpu, Memory, Partition, Partitioning, representative};
+use crate::hardware::{Gpu, Memory, Partition, Partitioning, representative, spoken_for};
 
 const GIB: u64 = 1 << 30;
 
@@ -18,7 +18,7 @@ fn gpu(vendor: Vendor, architecture: &str, total: u64, used: u64) -> Gpu {
 
 fn labels_of(gpus: &[Gpu], prefix: &str) -> Vec<(String, Option<String>)> {
     let prefix = prefix.parse().unwrap();
-    labels(representative(gpus).as_ref(), true, None, &prefix).into_iter().collect()
+    labels(representative(&spoken_for(gpus)).as_ref(), true, None, &prefix).into_iter().collect()
 }
 
 fn texts(pairs: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
@@ -62,20 +62,33 @@ fn gpu_03_a_mixed_node_is_spoken_for_by_its_best_whatever_the_order() {
         gpu(Vendor::Nvidia, "sm_52", 8 * GIB, 0),
         gpu(Vendor::Amd, "gfx906", 32 * GIB, 0),
     ];
-    let chosen = representative(&gpus).unwrap();
+    let chosen = representative(&spoken_for(&gpus)).unwrap();
     assert_eq!((chosen.vendor, chosen.count, chosen.vram), (Vendor::Amd, 3, Some(64 * GIB)));
     assert_eq!(chosen.architecture.as_deref(), Some("gfx1100"));
     for _ in 0..gpus.len() {
         gpus.rotate_left(1);
-        assert_eq!(representative(&gpus).as_ref(), Some(&chosen));
+        assert_eq!(representative(&spoken_for(&gpus)).as_ref(), Some(&chosen));
     }
+}
+
+#[test]
+fn graphics_inside_the_processor_are_not_counted_beside_a_card() {
+    let mut inside = gpu(Vendor::Amd, "gfx1036", 64 * GIB, 0);
+    inside.unified = true;
+    for card in
+        [gpu(Vendor::Nvidia, "sm_89", 24 * GIB, 0), gpu(Vendor::Amd, "gfx1100", 24 * GIB, 0)]
+    {
+        let gpus = [inside.clone(), card.clone()];
+        assert_eq!(spoken_for(&gpus), [&card]);
+    }
+    assert_eq!(spoken_for(std::slice::from_ref(&inside)), [&inside]);
 }
 
 #[test]
 fn newer_architectures_win_by_number_and_not_by_letters() {
     let newest = |names: [&str; 2]| {
         let gpus = names.map(|name| gpu(Vendor::Nvidia, name, GIB, 0));
-        representative(&gpus).unwrap().architecture.unwrap()
+        representative(&spoken_for(&gpus)).unwrap().architecture.unwrap()
     };
     assert_eq!(newest(["sm_90", "sm_100"]), "sm_100");
     assert_eq!(newest(["gfx1030", "gfx942"]), "gfx1030");
@@ -89,9 +102,9 @@ fn gpu_02_partitions_are_counted_and_their_parent_is_not() {
         ..Partition::default()
     };
     split.partitioning = Partitioning::Partitioned(vec![part(20), part(20), part(5)]);
-    let chosen = representative(std::slice::from_ref(&split)).unwrap();
+    let chosen = representative(&[&split]).unwrap();
     assert_eq!((chosen.count, chosen.vram), (3, Some(20 * GIB)));
-    let written = annotations([split].iter(), None);
+    let written = annotations(&[&split], None);
     assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("43008"));
     assert_eq!(written[keys::GPU_FREE_MEMORY_EACH].as_deref(), Some("19456,19456,4096"));
 }
@@ -104,12 +117,12 @@ fn annotations_are_a_mean_a_sum_and_a_share() {
     ];
     gpus[0].utilization = Some(12.0);
     gpus[1].utilization = Some(12.68);
-    let written = annotations(gpus.iter(), Some(0.123_44));
+    let written = annotations(&spoken_for(&gpus), Some(0.123_44));
     assert_eq!(written[keys::GPU_UTILIZATION].as_deref(), Some("12.34"));
     assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("46080"));
     assert_eq!(written[keys::KV_CACHE_USAGE].as_deref(), Some("0.1234"));
     gpus[1].memory.used = None;
-    let written = annotations(gpus.iter(), None);
+    let written = annotations(&spoken_for(&gpus), None);
     assert_eq!(written[keys::GPU_FREE_MEMORY].as_deref(), Some("23552"));
     assert_eq!(written[keys::GPU_FREE_MEMORY_EACH], None);
     assert_eq!(written[keys::KV_CACHE_USAGE], None);

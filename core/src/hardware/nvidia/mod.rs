@@ -2,12 +2,14 @@
 
 mod csv;
 mod instances;
+mod jetson;
 
 #[cfg(test)]
 mod tests;
 
 pub use csv::{FIELDS, FIELDS_OLDER, read};
 pub use instances::{InstanceSizes, Instances, attach};
+pub use jetson::jetson;
 
 use super::ProbeFailure;
 

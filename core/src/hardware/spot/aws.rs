@@ -10,9 +10,6 @@ use super::{Answer, Notice, Question, Reading, later, unclear};
 /// How long a token is asked for.
 pub const TOKEN_LIFE: Duration = Duration::from_secs(300);
 
-/// How often to look.
-pub const INTERVAL: Duration = Duration::from_secs(5);
-
 /// The notice that EC2 promises, for an answer without a time.
 const NOTICE_SECONDS: i64 = 120;
 

@@ -1,15 +1,10 @@
 //! Microsoft Azure: scheduled events, which reach every machine of a group and name those that they are for.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use serde::Deserialize;
 
 use super::{Answer, Notice, Question, Reading, unclear};
-
-/// How often to look: an eviction is told 30 seconds ahead.
-pub const INTERVAL: Duration = Duration::from_secs(5);
 
 /// How a request shows that it is meant.
 const HEADER: (&str, &str) = ("metadata", "true");

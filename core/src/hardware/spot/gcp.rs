@@ -1,13 +1,8 @@
 //! Google Compute Engine, whose server signs every answer with a header.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
 use super::{Answer, Notice, Question, Reading, later, unclear};
-
-/// How often to look: a preemption is told 30 seconds ahead.
-pub const INTERVAL: Duration = Duration::from_secs(5);
 
 /// From the notice to the end.
 const NOTICE_SECONDS: i64 = 30;

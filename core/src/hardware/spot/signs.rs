@@ -1,18 +1,13 @@
 //! Taints and annotations by which anybody can say that a node goes away.
 
-use std::convert::Infallible;
-use std::str::FromStr;
-use std::time::Duration;
-
 use flexinfer_crds::keys;
 use jiff::Timestamp;
 use serde_json::Value;
+use std::convert::Infallible;
+use std::str::FromStr;
 
 use super::{Notice, Reading, is_ours, later};
 use crate::hardware::marks::Node;
-
-/// How often to look.
-pub const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The notice that is assumed, as EC2 gives.
 const NOTICE_SECONDS: i64 = 120;

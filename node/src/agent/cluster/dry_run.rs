@@ -1,0 +1,51 @@
+//! A store that prints what would be written.
+
+use async_trait::async_trait;
+use flexinfer_core::hardware::marks::Node;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{Engine, Kubernetes, NodeStore, StoreError};
+
+/// Reads from the cluster, if there is one, and prints each patch as a line of JSON, once.
+pub(in crate::agent) struct DryRun {
+    cluster: Option<Kubernetes>,
+    printed: Mutex<Option<Value>>,
+}
+
+impl DryRun {
+    pub(in crate::agent) fn of(cluster: Option<Kubernetes>) -> Self {
+        Self { cluster, printed: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl NodeStore for DryRun {
+    async fn read(&self) -> Result<Node, StoreError> {
+        match &self.cluster {
+            Some(cluster) => cluster.read().await,
+            None => Ok(Node::default()),
+        }
+    }
+
+    async fn patch(&self, patch: &Value) -> Result<(), StoreError> {
+        let mut printed = self.printed.lock();
+        if printed.as_ref() != Some(patch) {
+            println!("{patch}");
+            *printed = Some(patch.clone());
+        }
+        Ok(())
+    }
+
+    async fn engines(&self) -> Result<Vec<Engine>, StoreError> {
+        match &self.cluster {
+            Some(cluster) => cluster.engines().await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError> {
+        tracing::info!(reason, message, "would be recorded as an event");
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! The node in a real cluster.
+
+use async_trait::async_trait;
+use flexinfer_core::backends::Backend;
+use flexinfer_core::hardware::marks::Node;
+use flexinfer_crds::keys;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{self as api, Event, EventSource, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::Value;
+
+use super::{Engine, NodeStore, StoreError};
+
+/// The name by which the API server knows what the agent wrote.
+const FIELD_MANAGER: &str = "flexinfer-agent";
+
+/// One node of a cluster.
+pub(in crate::agent) struct Kubernetes {
+    client: Client,
+    node: String,
+}
+
+impl Kubernetes {
+    /// By the service account of the pod, or by KUBECONFIG.
+    pub(in crate::agent) async fn connect(node: &str) -> Result<Self, StoreError> {
+        let client = Client::try_default()
+            .await
+            .map_err(|error| StoreError::Unconfigured(Box::new(error)))?;
+        Ok(Self { client, node: node.to_owned() })
+    }
+
+    fn nodes(&self) -> Api<api::Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// The pods of engines on the node.
+    async fn pods(&self) -> Result<Vec<Pod>, StoreError> {
+        let wanted = ListParams::default()
+            .fields(&format!("spec.nodeName={}", self.node))
+            .labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_FLEXINFER));
+        let pods = Api::all(self.client.clone()).list(&wanted).await;
+        pods.map(|pods| pods.items).map_err(failed("list the engines' pods"))
+    }
+}
+
+#[async_trait]
+impl NodeStore for Kubernetes {
+    async fn read(&self) -> Result<Node, StoreError> {
+        self.nodes().get(&self.node).await.map(understood).map_err(failed("read the node"))
+    }
+
+    async fn patch(&self, patch: &Value) -> Result<(), StoreError> {
+        let parameters =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.nodes()
+            .patch(&self.node, &parameters, &Patch::Merge(patch))
+            .await
+            .map(drop)
+            .map_err(failed("patch the node"))
+    }
+
+    async fn engines(&self) -> Result<Vec<Engine>, StoreError> {
+        Ok(self.pods().await?.iter().filter_map(engine).collect())
+    }
+
+    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError> {
+        let now = Time(Timestamp::now());
+        for pod in self.pods().await? {
+            let event = Event {
+                metadata: ObjectMeta {
+                    generate_name: Some(format!("{}.", pod.name_any())),
+                    namespace: pod.namespace(),
+                    ..ObjectMeta::default()
+                },
+                involved_object: pod.object_ref(&()),
+                type_: Some("Warning".to_owned()),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                first_timestamp: Some(now.clone()),
+                last_timestamp: Some(now.clone()),
+                count: Some(1),
+                source: Some(EventSource {
+                    component: Some(FIELD_MANAGER.to_owned()),
+                    host: Some(self.node.clone()),
+                }),
+                ..Event::default()
+            };
+            let namespace = pod.namespace().unwrap_or_default();
+            let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+            events
+                .create(&PostParams::default(), &event)
+                .await
+                .map_err(failed("record an event"))?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(act: &'static str) -> impl Fn(kube::Error) -> StoreError {
+    move |error| match error {
+        kube::Error::Api(status) if status.code == 409 => StoreError::Conflict,
+        error => StoreError::Failed { act, source: Box::new(error) },
+    }
+}
+
+fn understood(node: api::Node) -> Node {
+    let spec = node.spec.unwrap_or_default();
+    let status = node.status.unwrap_or_default();
+    let taints = spec.taints.unwrap_or_default();
+    let allocatable = status.allocatable.unwrap_or_default();
+    Node {
+        labels: node.metadata.labels.unwrap_or_default(),
+        annotations: node.metadata.annotations.unwrap_or_default(),
+        taints: taints.iter().filter_map(|taint| serde_json::to_value(taint).ok()).collect(),
+        resource_version: node.metadata.resource_version,
+        allocatable: allocatable
+            .into_iter()
+            .map(|(resource, quantity)| (resource, quantity.0))
+            .collect(),
+        boot: status.node_info.map(|machine| machine.boot_id),
+        provider: spec.provider_id,
+    }
+}
+
+/// The engine of a pod that runs and says what it is.
+fn engine(pod: &Pod) -> Option<Engine> {
+    let status = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Running"))?;
+    let named = pod.labels().get(keys::BACKEND).or_else(|| pod.annotations().get(keys::BACKEND))?;
+    let backend = Backend::named(named)?;
+    let ports = pod
+        .spec
+        .iter()
+        .flat_map(|spec| &spec.containers)
+        .flat_map(|container| container.ports.iter().flatten());
+    let port =
+        ports.map(|port| port.container_port).next().unwrap_or_else(|| backend.port().into());
+    let ip = status.pod_ip.as_deref()?;
+    let address = if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") };
+    Some(Engine { backend, address })
+}

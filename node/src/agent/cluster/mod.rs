@@ -1,0 +1,56 @@
+//! The node as the API server has it, behind a trait, so that the rest works on any of them.
+
+mod dry_run;
+mod kubernetes;
+
+use async_trait::async_trait;
+use flexinfer_core::backends::Backend;
+use flexinfer_core::hardware::marks::Node;
+use serde_json::Value;
+
+pub(super) use dry_run::DryRun;
+pub(super) use kubernetes::Kubernetes;
+
+/// Where the node is read from and written to.
+#[async_trait]
+pub(super) trait NodeStore: Send + Sync {
+    /// The node as it is now.
+    async fn read(&self) -> Result<Node, StoreError>;
+
+    /// Applies a merge patch to the node.
+    async fn patch(&self, patch: &Value) -> Result<(), StoreError>;
+
+    /// The engines that run on the node.
+    async fn engines(&self) -> Result<Vec<Engine>, StoreError>;
+
+    /// Records a warning with `reason` and `message` on each engine's pod on the node.
+    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError>;
+}
+
+/// An engine on the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Engine {
+    /// Its kind.
+    pub backend: Backend,
+    /// Its pod's address and port.
+    pub address: String,
+}
+
+/// Why the API server was of no use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreError {
+    /// The node was changed meanwhile: read it again.
+    #[error("the node was changed meanwhile")]
+    Conflict,
+    /// Anything else.
+    #[error("the API server could not {act}")]
+    Failed {
+        /// What was to be done.
+        act: &'static str,
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// There is no such cluster, or it is not known how to reach it.
+    #[error("no cluster is configured")]
+    Unconfigured(#[source] Box<kube::Error>),
+}

@@ -1,0 +1,225 @@
+//! Servers for one test: one that answers as it is told, and on it as much of Kubernetes' API as the agent
+//! uses, over one node.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+
+/// What a request asks.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Value,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// A status, a header that may be there, and a body.
+pub(super) type Answered = (u16, Option<(&'static str, &'static str)>, String);
+
+/// A server on loopback, until it is dropped.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Server {
+    pub(super) fn answering(
+        answer: impl Fn(&Asked) -> Answered + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = Router::new().fallback(move |request: Request<Body>| {
+            let answer = answer.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = to_bytes(body, usize::MAX).await.unwrap();
+                let path = parts.uri.path_and_query().unwrap().to_string();
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let (status, header, body) =
+                    answer(&Asked { method: parts.method, path, headers: parts.headers, body });
+                let mut response =
+                    Response::builder().status(StatusCode::from_u16(status).unwrap());
+                if let Some((name, value)) = header {
+                    response = response.header(name, value);
+                }
+                response.body(Body::from(body)).unwrap()
+            }
+        });
+        runtime.spawn(async move { axum::serve(listener, routes).await });
+        Self { address, _runtime: runtime }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    node: Value,
+    pods: Vec<Value>,
+    patches: Vec<Value>,
+    events: Vec<Value>,
+}
+
+/// The API server of a cluster with one node, `node-1`.
+pub(super) struct ApiServer {
+    server: Server,
+    state: Arc<Mutex<State>>,
+    folder: tempfile::TempDir,
+}
+
+impl ApiServer {
+    pub(super) fn new() -> Self {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "resourceVersion": "1"},
+            "spec": {}, "status": {"nodeInfo": machine()}});
+        let state = Arc::new(Mutex::new(State { node, ..State::default() }));
+        let shared = Arc::clone(&state);
+        let server = Server::answering(move |asked| {
+            let (status, body) = answer(&mut shared.lock().unwrap(), asked);
+            (status, Some(("content-type", "application/json")), body.to_string())
+        });
+        Self { server, state, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Changes the node, as somebody else would.
+    pub(super) fn with(self, change: &Value) -> Self {
+        self.change(change);
+        self
+    }
+
+    pub(super) fn change(&self, change: &Value) {
+        merge(&mut self.state.lock().unwrap().node, change);
+    }
+
+    /// An engine's pod on the node.
+    pub(super) fn with_pod(self, backend: &str, port: u16) -> Self {
+        self.state.lock().unwrap().pods.push(json!({
+            "metadata": {"name": "engine", "namespace": "models", "uid": "u-1", "labels": {"flexinfer.ai/backend": backend}},
+            "spec": {"containers": [{"name": "engine", "ports": [{"containerPort": port}]}]},
+            "status": {"phase": "Running", "podIP": "127.0.0.1"},
+        }));
+        self
+    }
+
+    /// A file that leads to this server.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        let file = self.folder.path().join("kubeconfig");
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self.server.url()}}],
+            "users": [{"name": "u", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]});
+        fs::write(&file, config.to_string()).unwrap();
+        file
+    }
+
+    pub(super) fn node(&self) -> Value {
+        self.state.lock().unwrap().node.clone()
+    }
+
+    pub(super) fn patches(&self) -> Vec<Value> {
+        self.state.lock().unwrap().patches.clone()
+    }
+
+    pub(super) fn events(&self) -> Vec<Value> {
+        self.state.lock().unwrap().events.clone()
+    }
+
+    /// Waits until the node is so.
+    pub(super) fn wait_until(&self, state: &str, holds: impl Fn(&Value) -> bool) {
+        let begun = Instant::now();
+        while !holds(&self.node()) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "not {state}: {:#}", self.node());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn machine() -> Value {
+    let names = [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("boot-1")))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
+    let path = asked.path.split('?').next().unwrap();
+    match (asked.method.as_str(), path) {
+        ("GET", "/api/v1/nodes/node-1") => (200, state.node.clone()),
+        ("PATCH", "/api/v1/nodes/node-1") => {
+            let version = asked.body.pointer("/metadata/resourceVersion");
+            if version.is_some_and(|version| *version != state.node["metadata"]["resourceVersion"])
+            {
+                return (
+                    409,
+                    json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}),
+                );
+            }
+            state.patches.push(asked.body.clone());
+            merge(&mut state.node, &asked.body);
+            state.node["metadata"]["resourceVersion"] =
+                json!((state.patches.len() + 1).to_string());
+            (200, state.node.clone())
+        }
+        ("GET", "/api/v1/pods") => {
+            assert!(asked.path.contains("spec.nodeName%3Dnode-1"), "{}", asked.path);
+            (
+                200,
+                json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": state.pods}),
+            )
+        }
+        ("POST", "/api/v1/namespaces/models/events") => {
+            state.events.push(asked.body.clone());
+            (201, asked.body.clone())
+        }
+        _ => {
+            (404, json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}))
+        }
+    }
+}
+
+/// RFC 7396.
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (name, change) in changes {
+        if change.is_null() {
+            into.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut into[name], change);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A node for one test: a folder with its tools, its devices and the host's root.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::world::program;
+
+pub(super) struct Node {
+    folder: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// What one look printed.
+pub(super) struct Looked {
+    pub(super) patch: Value,
+    pub(super) log: String,
+}
+
+impl Looked {
+    pub(super) fn label(&self, name: &str) -> &Value {
+        &self.patch["metadata"]["labels"][format!("flexinfer.ai/{name}")]
+    }
+
+    pub(super) fn annotation(&self, name: &str) -> &Value {
+        &self.patch["metadata"]["annotations"][format!("flexinfer.ai/{name}")]
+    }
+}
+
+impl Node {
+    pub(super) fn new() -> Self {
+        let node = Self { folder: tempfile::tempdir().unwrap(), environment: Vec::new() };
+        for folder in ["bin", "sys", "host/bin"] {
+            fs::create_dir_all(node.path(folder)).unwrap();
+        }
+        node
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// A tool of this name in the container, whose script is for `/bin/sh`.
+    pub(super) fn tool(self, name: &str, script: &str) -> Self {
+        write_script(&self.path("bin").join(name), script);
+        self
+    }
+
+    /// A tool in the host's root, with a `chroot` that goes there.
+    pub(super) fn host_tool(self, name: &str, script: &str) -> Self {
+        write_script(&self.path("host/bin").join(name), script);
+        self.tool("chroot", "root=$1; tool=$2; shift 2\n[ -x $root/bin/$tool ] || exit 127\nexec $root/bin/$tool \"$@\"")
+    }
+
+    /// A file below the node's `/sys`.
+    pub(super) fn sysfs(self, path: &str, content: &str) -> Self {
+        let file = self.path("sys").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+        self
+    }
+
+    /// A device on the node's bus.
+    pub(super) fn on_the_bus(self, vendor: &str) -> Self {
+        let folder = format!("bus/pci/devices/0000:03:00.{vendor}");
+        self.sysfs(&format!("{folder}/vendor"), vendor)
+            .sysfs(&format!("{folder}/class"), "0x030000")
+    }
+
+    pub(super) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// NVIDIA's library, behaving so. `None` where no C compiler can build it.
+    pub(super) fn nvml(self, behaviour: &str) -> Option<Self> {
+        let library = fake_nvml()?;
+        Some(self.variable("FLEXINFER_NVML", library.to_str()?).variable("FAKE_NVML", behaviour))
+    }
+
+    /// The agent, with nothing but what the node has.
+    pub(super) fn agent(&self) -> Command {
+        let mut command = program();
+        command.arg("agent").env("PATH", self.path("bin")).env("HOME", self.path("home"));
+        command.env("FLEXINFER_NVML", self.path("no library"));
+        command
+            .env("FLEXINFER_SYSFS", self.path("sys"))
+            .env("FLEXINFER_HOST_ROOT", self.path("host"));
+        command.env("NODE_NAME", "node-1");
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
+    /// One dry look, which must work.
+    pub(super) fn look(&self) -> Looked {
+        let output = self.agent().args(["--dry-run", "--once"]).output().unwrap();
+        let log = text(&output.stderr);
+        assert!(output.status.success(), "{log}");
+        let patch = serde_json::from_slice(&output.stdout).expect(&log);
+        Looked { patch, log }
+    }
+}
+
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn write_script(path: &Path, script: &str) {
+    fs::write(path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A script that prints `text`.
+pub(super) fn printing(text: &str) -> String {
+    format!("cat <<'END'\n{text}\nEND")
+}
+
+/// The fake library, built once for all tests.
+fn fake_nvml() -> Option<&'static Path> {
+    static LIBRARY: OnceLock<Option<(tempfile::TempDir, PathBuf)>> = OnceLock::new();
+    let built = LIBRARY.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libnvidia-ml.so.1");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_nvml/nvml.c");
+        let compiled =
+            Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output();
+        match compiled {
+            Ok(Output { status, .. }) if status.success() => Some((folder, library)),
+            Ok(output) => panic!("the fake library does not compile: {}", text(&output.stderr)),
+            Err(_) => None,
+        }
+    });
+    if built.is_none() {
+        eprintln!("skipped: there is no C compiler to build the fake library with");
+    }
+    built.as_ref().map(|(_, library)| library.as_path())
+}
