@@ -13,7 +13,7 @@ use flexinfer_crds::Duration;
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
     /// How often to look at the hardware
-    #[arg(long, env = "FLEXINFER_AGENT_INTERVAL", default_value = "30s")]
+    #[arg(long, env = "FLEXINFER_AGENT_INTERVAL", default_value = "30s", value_parser = some_time)]
     pub interval: Duration,
     /// The port of the metrics page
     #[arg(long, env = "FLEXINFER_AGENT_METRICS_PORT", default_value_t = 9100)]
@@ -60,7 +60,7 @@ pub(super) struct Noticing {
     #[arg(long, env = "FLEXINFER_SPOT_CLOUD", default_value = "auto")]
     pub spot_cloud: Choice,
     /// How often the cloud is asked; taints and annotations are looked at half as often
-    #[arg(long, env = "FLEXINFER_SPOT_INTERVAL", default_value = "5s")]
+    #[arg(long, env = "FLEXINFER_SPOT_INTERVAL", default_value = "5s", value_parser = some_time)]
     pub spot_interval: Duration,
     /// A taint (`key` or `key=value`) that says that the node goes away; may be repeated
     #[arg(long = "spot-taint", value_name = "KEY[=VALUE]", default_values = signs::TAINTS)]
@@ -102,6 +102,16 @@ impl std::str::FromStr for Choice {
                 .map_err(|_| "write auto, none, aws, azure or gcp".to_owned()),
         }
     }
+}
+
+/// A time that goes by; without any the agent would do nothing else.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time: Duration =
+        text.parse().map_err(|error: flexinfer_crds::DurationError| error.to_string())?;
+    if std::time::Duration::from(time).is_zero() {
+        return Err("it must be longer than nothing, like `5s`".to_owned());
+    }
+    Ok(time)
 }
 
 impl Arguments {

@@ -77,7 +77,7 @@ impl Looker {
         self.tell(&judgement.health);
         if let Some(patch) = patch(&node, &judgement.marks) {
             match self.store.patch(&patch).await {
-                Ok(()) => tracing::info!(%patch, "the node was changed"),
+                Ok(()) => {}
                 // Nothing is lost: the next look compares with the node as it is then.
                 Err(StoreError::Conflict) => tracing::debug!("the node was changed meanwhile"),
                 Err(error) => return Err(error).context("the node stays as it was"),

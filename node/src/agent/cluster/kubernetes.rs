@@ -54,11 +54,10 @@ impl NodeStore for Kubernetes {
     async fn patch(&self, patch: &Value) -> Result<(), StoreError> {
         let parameters =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        self.nodes()
-            .patch(&self.node, &parameters, &Patch::Merge(patch))
-            .await
-            .map(drop)
-            .map_err(failed("patch the node"))
+        let patched = self.nodes().patch(&self.node, &parameters, &Patch::Merge(patch)).await;
+        patched.map_err(failed("patch the node"))?;
+        tracing::info!(%patch, "the node was changed");
+        Ok(())
     }
 
     async fn engines(&self) -> Result<Vec<Engine>, StoreError> {

@@ -91,7 +91,6 @@ impl Watch {
         let reading = self.strongest(told, &node);
         if let Some(patch) = patch(&node, &mark(&reading, &node)) {
             self.store.patch(&patch).await?;
-            tracing::info!(%patch, "the node's spot mark was changed");
         }
         match &reading {
             Reading::Noticed(notice) => self.tell(notice).await,

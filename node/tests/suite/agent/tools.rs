@@ -145,3 +145,14 @@ fn another_prefix_moves_the_labels() {
     assert!(labels["gpu.example.com/cpu.avx512"].is_string(), "{labels}");
     assert!(labels["flexinfer.ai/cpu.avx512"].is_null(), "{labels}");
 }
+
+#[test]
+fn an_interval_of_nothing_is_refused() {
+    for flag in ["--interval", "--spot-interval"] {
+        let output =
+            Node::new().agent().args(["--dry-run", "--once", flag, "0s"]).output().unwrap();
+        let said = super::world::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("longer than nothing"), "{said}");
+    }
+}
