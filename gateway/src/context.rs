@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::Served;
+use flexinfer_core::limits::UsageEvents;
 use flexinfer_core::openai::UsageReader;
 use flexinfer_core::rejection::Rejection;
+use flexinfer_core::rewriting::Splice;
 use http::HeaderValue;
 
+use crate::accounts::Charged;
 use crate::lifecycle::InFlight;
-use crate::metrics::ModelSeries;
+use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::Booking;
 use crate::replay::{Held, Replay, Upload};
 use crate::stages::understand::Understood;
@@ -24,6 +28,8 @@ pub struct Context {
     pub(crate) in_flight: Option<InFlight>,
     /// `X-Request-ID`: the client's, or one made here.
     pub(crate) request_id: Option<HeaderValue>,
+    /// What the rules make of it.
+    pub(crate) ruled: Ruled,
     /// Which model it is for, once that is known.
     pub(crate) target: Option<Target>,
     /// Its body, until an engine has begun to answer.
@@ -46,12 +52,31 @@ pub(crate) struct Target {
     pub(crate) series: ModelSeries,
 }
 
+/// What the rules make of a request.
+#[derive(Default)]
+pub(crate) struct Ruled {
+    /// Who sends it, where callers are known.
+    pub(crate) caller: Option<Arc<Caller>>,
+    /// What it was charged.
+    pub(crate) charged: Option<Charged>,
+    /// The tokens of its prompt, as far as they can be told from its body; 0 where nothing asks.
+    pub(crate) prompt_tokens: u64,
+    /// How the length of its answer was cut down, as the answer tells it.
+    pub(crate) clamped: Option<HeaderValue>,
+    /// Takes out of the answer what only the gateway asked for.
+    pub(crate) usage_events: Option<UsageEvents>,
+    /// How it is counted if a limit refused it.
+    pub(crate) refused: Option<Outcome>,
+}
+
 /// A body that was read whole.
 pub(crate) struct Body {
     /// As the client sent it.
     pub(crate) received: Bytes,
     /// What is in it.
     pub(crate) understood: Understood,
+    /// What the rules change in it.
+    pub(crate) changes: Vec<Splice>,
     /// As the engine shall get it, once a model was booked.
     pub(crate) upload: Option<Upload>,
     /// Its part of the budget for all bodies.
@@ -93,6 +118,8 @@ pub(crate) struct Answer {
     pub(crate) first_byte: Option<Duration>,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
+    /// The events of a stream so far, counted where a limit asks; `None` for what is no stream.
+    pub(crate) events: Option<u64>,
 }
 
 impl Context {
@@ -102,6 +129,7 @@ impl Context {
             started: Instant::now(),
             in_flight: None,
             request_id: None,
+            ruled: Ruled::default(),
             target: None,
             body: None,
             attempt: Attempt::default(),

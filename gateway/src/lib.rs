@@ -1,6 +1,8 @@
 //! The gateway: one front door for every model. `docs/request-path.md` tells a request's way through it.
 
+pub mod accounts;
 pub mod admin;
+pub mod keys;
 pub mod lifecycle;
 pub mod local;
 pub mod metrics;
@@ -9,6 +11,7 @@ pub mod parts;
 pub mod proxy;
 pub mod queues;
 pub mod replay;
+pub mod rules;
 pub mod server;
 pub mod settings;
 pub mod signals;

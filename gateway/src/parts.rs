@@ -11,6 +11,7 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::queues::Dispatch;
 use crate::replay::Budget;
+use crate::rules::Rules;
 
 /// Tells how a model is doing at this moment.
 pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub liveness: LivenessOf,
     /// The bounds.
     pub limits: Limits,
+    /// Who may send how much.
+    pub rules: Rules,
     /// The bytes of bodies held at once.
     pub budget: Arc<Budget>,
     /// Whether requests are taken.

@@ -16,9 +16,10 @@ use tracing::debug;
 
 use crate::context::{Body, Context, Target};
 use crate::parts::Parts;
+use crate::stages::receive::Request;
 use crate::stages::{
-    Stop, account, client_left, connect, dispatch, judge, read, receive, relay, resolve, respond,
-    send, understand,
+    Stop, account, client_left, connect, dispatch, identify, judge, limit, read, receive, relay,
+    resolve, respond, send, understand,
 };
 
 /// The proxy that Pingora runs.
@@ -36,11 +37,26 @@ impl Proxy {
     async fn admit(&self, session: &mut Session, context: &mut Context) -> Result<(), Stop> {
         let parts = &self.parts;
         let fleet = parts.fleet.load_full();
-        let call = receive::receive(parts, &fleet, session, context)?;
+        let request = receive::receive(parts, &fleet, session, context)?;
+        identify::identify(parts, session, context)?;
+        let caller = context.ruled.caller.clone();
+        let caller = caller.as_deref();
+        let call = match request {
+            Request::Engine(call) => call,
+            Request::List => {
+                return Err(Stop::Answered(resolve::list(parts, &fleet, caller)));
+            }
+            Request::Object(name) => {
+                let object = resolve::object(parts, &fleet, caller, &name)?;
+                return Err(Stop::Answered(object));
+            }
+        };
         // What the head settles is settled before the body is read, or invited by a 100.
-        let by_head = call.model.as_deref();
-        let mut served =
-            by_head.map(|name| resolve::resolve(&fleet, name, call.operation)).transpose()?;
+        let find = |name: &str| resolve::resolve(&fleet, caller, name, call.operation);
+        let mut served = call.model.as_deref().map(find).transpose()?;
+        if let Some(model) = &served {
+            limit::by_head(parts, context, model)?;
+        }
         let mut stream = false;
         if let Some((received, held)) = read::read(parts, session).await? {
             let headers = &session.req_header().headers;
@@ -48,20 +64,23 @@ impl Proxy {
             if served.is_none()
                 && let Some(name) = understood.model()
             {
-                served = Some(resolve::resolve(&fleet, name, call.operation)?);
+                served = Some(find(name)?);
             }
             stream = understood.stream();
-            context.body = Some(Body { received, understood, upload: None, _held: held });
+            let changes = Vec::new();
+            context.body = Some(Body { received, understood, changes, upload: None, _held: held });
         }
         let served = served.ok_or(Rejection::ModelMissing)?;
         let series = parts.metrics.model(served.name());
         context.target =
             Some(Target { served: Arc::clone(&served), path: call.path, stream, series });
+        limit::limit(parts, context, call.operation)?;
         dispatch::dispatch(session, context, parts.dispatch.book(served)).await
     }
 
     /// Ends a request that goes no further; an error means that there is nobody to answer.
     async fn stop(&self, session: &mut Session, context: &mut Context, stop: Stop) -> Result<()> {
+        limit::settle(context, true);
         match stop {
             Stop::Answered(own) => respond::own(session, context, own).await,
             Stop::Rejected(rejection) => respond::reject(session, context, &rejection).await,
@@ -154,6 +173,7 @@ impl ProxyHttp for Proxy {
         let verdict = judge::verdict(context, error).filter(|_| !answered(session));
         let mut error_code = 0;
         if let Some(rejection) = verdict {
+            limit::settle(context, true);
             error_code = rejection.status();
             session.set_keepalive(None);
             if let Err(error) = respond::reject(session, context, &rejection).await {
@@ -179,7 +199,7 @@ impl ProxyHttp for Proxy {
         end: bool,
         context: &mut Context,
     ) -> Result<Option<Duration>> {
-        relay::pass(piece.as_ref(), end, context);
+        relay::pass(piece, end, context);
         Ok(None)
     }
 

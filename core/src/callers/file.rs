@@ -30,7 +30,12 @@ pub fn parse(file: &str, bytes: &[u8]) -> ParsedKeys {
     let mut notes = Notes::of(file);
     let mut reading = Reading { notes: &mut notes, callers: Callers::default(), names: Vec::new() };
     if let Some(text) = crate::manifest::text(bytes, reading.notes) {
-        for document in reader::documents(text, reading.notes) {
+        let documents = reader::documents(text, reading.notes);
+        if documents.is_empty() && reading.notes.errors.is_empty() {
+            let message = "the file says nothing; write `callers: []` to let nobody in";
+            reading.notes.error(Place::START, message);
+        }
+        for document in documents {
             reading.document(&document);
         }
     }

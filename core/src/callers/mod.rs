@@ -4,6 +4,7 @@
 mod allowed;
 mod digest;
 mod file;
+mod headers;
 mod presented;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use allowed::Allowed;
 pub use digest::Digest;
 pub use file::{ParsedKeys, parse};
+pub use headers::{CREDENTIALS, is_internal, without_key};
 pub use presented::{Carrier, LONGEST_KEY, Presented, SUBPROTOCOL};
 
 use crate::limits::CallerLimits;

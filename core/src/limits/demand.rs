@@ -34,7 +34,7 @@ pub(super) const BOUNDS: [(Key, &str); 3] = [
 ];
 
 /// The tokens that a request may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Of its prompt.
     pub prompt: u64,
@@ -45,6 +45,9 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Of a request that says nothing of it.
+    pub const UNKNOWN: Self = Self { prompt: 0, answer: None, answers: 1 };
+
     /// What the JSON `body`, which `facts` were read from, asks for.
     pub fn of(facts: &Facts, body: &[u8]) -> Self {
         let texts = PROMPT.iter().filter_map(|key| facts.text(*key, body));

@@ -75,9 +75,15 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The body of `GET /v1/models`: every model that is offered, sorted by name.
-pub fn models_list(fleet: &Fleet, liveness: impl Fn(&Served) -> Liveness) -> Vec<u8> {
-    let data = fleet.listed().map(|model| Item::of(model, liveness(model))).collect();
+/// The body of `GET /v1/models`: every model that is offered and may be `seen` by whoever asks, sorted
+/// by name.
+pub fn models_list(
+    fleet: &Fleet,
+    seen: impl Fn(&Served) -> bool,
+    liveness: impl Fn(&Served) -> Liveness,
+) -> Vec<u8> {
+    let seen = fleet.listed().filter(|model| seen(model));
+    let data = seen.map(|model| Item::of(model, liveness(model))).collect();
     written(&List { object: "list", data })
 }
 
@@ -116,12 +122,12 @@ mod tests {
             "llama" => Liveness { ready: true, phase: "Ready" },
             _ => ASLEEP,
         };
-        insta::assert_snapshot!(text(models_list(&fleet, liveness)));
+        insta::assert_snapshot!(text(models_list(&fleet, |_| true, liveness)));
     }
 
     #[test]
     fn no_models_are_an_empty_list() {
-        let body = models_list(&Fleet::default(), |_| ASLEEP);
+        let body = models_list(&Fleet::default(), |_| true, |_| ASLEEP);
         assert_eq!(text(body), r#"{"object":"list","data":[]}"#);
     }
 
@@ -129,7 +135,14 @@ mod tests {
     fn one_model_is_what_its_line_in_the_list_says() {
         let (fleet, _) = Fleet::build(vec![served("default", "qwen", &[])]);
         let one = text(model_object(fleet.resolve("qwen").expect("there"), ASLEEP));
-        let list = text(models_list(&fleet, |_| ASLEEP));
+        let list = text(models_list(&fleet, |_| true, |_| ASLEEP));
         assert_eq!(list, format!(r#"{{"object":"list","data":[{one}]}}"#));
+    }
+
+    #[test]
+    fn what_may_not_be_seen_is_not_listed() {
+        let (fleet, _) = Fleet::build(vec![served("default", "qwen", &[])]);
+        let body = models_list(&fleet, |_| false, |_| ASLEEP);
+        assert_eq!(text(body), r#"{"object":"list","data":[]}"#);
     }
 }

@@ -27,6 +27,7 @@ use crate::parts::Parts;
 use crate::proxy::Proxy;
 use crate::queues::Queues;
 use crate::replay::Budget;
+use crate::rules::Rules;
 use crate::server::{self, Running};
 use crate::settings::{LogFormat, Settings};
 use crate::signals::Signals;
@@ -61,6 +62,7 @@ struct World {
     queues: Arc<Queues>,
     processes: Arc<Processes>,
     metrics: Arc<Metrics>,
+    rules: Rules,
 }
 
 impl Local {
@@ -163,6 +165,7 @@ impl World {
         settings: &Settings,
         metrics: &Arc<Metrics>,
     ) -> anyhow::Result<Arc<Self>> {
+        let rules = Rules::new(&settings.rules)?;
         let fleet: Arc<ArcSwap<Fleet>> = Arc::default();
         let lines = (settings.log_format == LogFormat::Text)
             .then(|| Lines::new(std::io::stdout().is_terminal()));
@@ -181,6 +184,7 @@ impl World {
             queues,
             processes,
             metrics: Arc::clone(metrics),
+            rules,
         }))
     }
 
@@ -207,6 +211,7 @@ impl World {
             dispatch: Arc::new(Arc::clone(&self.queues)),
             liveness: Arc::new(move |served| liveness(&queues, served)),
             limits: settings.limits,
+            rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
             metrics: Arc::clone(&self.metrics),

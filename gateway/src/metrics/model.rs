@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flexinfer_core::limits::Scope;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge};
 
 /// How a request ended, as the label `status` says it.
@@ -14,11 +15,16 @@ pub enum Outcome {
     Error,
     /// The client left before its answer was complete.
     Cancelled,
+    /// A limit was reached.
+    RateLimited,
+    /// It did not fit into its model's context window.
+    AdmissionRejected,
 }
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 3] = [Self::Success, Self::Error, Self::Cancelled];
+    pub const ALL: [Self; 5] =
+        [Self::Success, Self::Error, Self::Cancelled, Self::RateLimited, Self::AdmissionRejected];
 
     /// The value of the label `status`.
     pub const fn label(self) -> &'static str {
@@ -26,6 +32,8 @@ impl Outcome {
             Self::Success => "success",
             Self::Error => "error",
             Self::Cancelled => "cancelled",
+            Self::RateLimited => "rate_limited",
+            Self::AdmissionRejected => "admission_rejected",
         }
     }
 }
@@ -50,6 +58,9 @@ pub(super) struct Series {
     pub(super) prompt_tokens: Histogram,
     pub(super) completion_tokens: Histogram,
     pub(super) completions: [IntCounter; 2],
+    pub(super) rate_limited: [IntCounter; 3],
+    pub(super) max_tokens_clamped: IntCounter,
+    pub(super) admissions: [IntCounter; 2],
     pub(super) upstream_retries: IntCounterVec,
     pub(super) activation_duration: HistogramVec,
     pub(super) activation_failures: IntCounterVec,
@@ -64,11 +75,13 @@ impl From<Series> for ModelSeries {
 impl ModelSeries {
     /// A request ended; `waited` is how long it took to get a slot, if it got one.
     pub fn finished(&self, outcome: Outcome, took: Duration, waited: Option<Duration>) {
-        let [success, error, cancelled] = &self.0.requests;
+        let [success, error, cancelled, limited, unfit] = &self.0.requests;
         match outcome {
             Outcome::Success => success.inc(),
             Outcome::Error => error.inc(),
             Outcome::Cancelled => cancelled.inc(),
+            Outcome::RateLimited => limited.inc(),
+            Outcome::AdmissionRejected => unfit.inc(),
         }
         self.0.request_duration.observe(took.as_secs_f64());
         if let Some(waited) = waited {
@@ -89,6 +102,27 @@ impl ModelSeries {
     /// A request was refused because the queue was full.
     pub fn refused(&self) {
         self.0.queue_rejected.inc();
+    }
+
+    /// A limit of `scope` was reached.
+    pub fn rate_limited(&self, scope: Scope) {
+        let [global, per_model, per_caller] = &self.0.rate_limited;
+        match scope {
+            Scope::Global => global.inc(),
+            Scope::PerModel => per_model.inc(),
+            Scope::PerCaller => per_caller.inc(),
+        }
+    }
+
+    /// The length of an answer was cut down.
+    pub fn clamped(&self) {
+        self.0.max_tokens_clamped.inc();
+    }
+
+    /// A request was measured against the context window; `fits` says how it came out.
+    pub fn admission(&self, fits: bool) {
+        let [within, over] = &self.0.admissions;
+        if fits { within.inc() } else { over.inc() }
     }
 
     /// How many wait, hold a slot, and can be sent to now.

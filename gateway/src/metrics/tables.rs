@@ -1,5 +1,6 @@
 //! The definition of every metric: name, help, labels, buckets.
 
+use flexinfer_core::limits::Scope;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
     exponential_buckets,
@@ -13,6 +14,9 @@ const QUEUE_WAIT_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 
 const ACTIVATION_BUCKETS: &[f64] =
     &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0];
 const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+const SCOPES: [Scope; 3] = [Scope::Global, Scope::PerModel, Scope::PerCaller];
+const CLAMP_REASON: &str = "context_window_headroom";
+const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
 const RETRY_REASONS: &[&str] = &["connect", "reset"];
 
 /// The metrics by name, each a table of series.
@@ -34,6 +38,9 @@ pub(super) struct Tables {
     pub(super) prompt_tokens: HistogramVec,
     pub(super) completion_tokens: HistogramVec,
     pub(super) completions: IntCounterVec,
+    pub(super) rate_limited: IntCounterVec,
+    pub(super) max_tokens_clamped: IntCounterVec,
+    pub(super) admissions: IntCounterVec,
     pub(super) shutdowns: IntCounterVec,
     pub(super) shutdown_duration: Histogram,
 }
@@ -150,6 +157,21 @@ impl Tables {
                 "Answers that told why they ended or what they took.",
                 &["model", "stream"],
             )?,
+            rate_limited: new.counter(
+                "rate_limited_total",
+                "Requests refused because a limit was reached.",
+                &["model", "scope"],
+            )?,
+            max_tokens_clamped: new.counter(
+                "max_tokens_clamped_total",
+                "Requests whose answer was cut down to what fits.",
+                &["model", "reason"],
+            )?,
+            admissions: new.counter(
+                "admission_decisions_total",
+                "Requests measured against their model's context window.",
+                &["model", "reason", "allow"],
+            )?,
             shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,
             shutdown_duration: {
                 let options = HistogramOpts::new(
@@ -185,6 +207,11 @@ impl Tables {
             completion_tokens: self.completion_tokens.with_label_values(&[name]),
             completions: ["false", "true"]
                 .map(|stream| self.completions.with_label_values(&[name, stream])),
+            rate_limited: SCOPES
+                .map(|scope| self.rate_limited.with_label_values(&[name, scope.into()])),
+            max_tokens_clamped: self.max_tokens_clamped.with_label_values(&[name, CLAMP_REASON]),
+            admissions: ADMISSIONS
+                .map(|[reason, allow]| self.admissions.with_label_values(&[name, reason, allow])),
             name: name.to_owned(),
             upstream_retries: self.upstream_retries.clone(),
             activation_duration: self.activation_duration.clone(),
@@ -200,6 +227,13 @@ impl Tables {
         }
         for reason in RETRY_REASONS {
             let _ = self.upstream_retries.remove_label_values(&[name, reason]);
+        }
+        for scope in SCOPES {
+            let _ = self.rate_limited.remove_label_values(&[name, scope.into()]);
+        }
+        let _ = self.max_tokens_clamped.remove_label_values(&[name, CLAMP_REASON]);
+        for [reason, allow] in ADMISSIONS {
+            let _ = self.admissions.remove_label_values(&[name, reason, allow]);
         }
         for stream in ["false", "true"] {
             let _ = self.completions.remove_label_values(&[name, stream]);

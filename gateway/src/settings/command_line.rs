@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use flexinfer_simulator::SimulateArgs;
 
+use super::rules::RuleArguments;
+
 /// One front door for every model you own: wakes them when they are asked for, lets them share a GPU, and
 /// speaks OpenAI's API.
 #[derive(Debug, Parser)]
@@ -109,6 +111,10 @@ pub struct ServeArguments {
     /// How long a body may take in all [FLEXINFER_BODY_DEADLINE] [default: 10m]
     #[arg(long, value_name = "DURATION", help_heading = "Bodies")]
     pub body_deadline: Option<String>,
+
+    /// Who may send how much.
+    #[command(flatten)]
+    pub rules: RuleArguments,
 
     /// VRAM that the models of a shared group may take together; give it once per group
     /// [FLEXINFER_VRAM_BUDGET, separated by commas]

@@ -4,6 +4,7 @@
 mod command_line;
 mod pairs;
 mod reader;
+mod rules;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use tracing_subscriber::filter::Targets;
 
 pub use command_line::{Command, CommandLine, LocalArguments, LogFormat, ServeArguments};
 pub use reader::Complaints;
+pub use rules::{RuleArguments, RuleSettings};
 pub use size::{Size, SizeError};
 
 use reader::Reader;
@@ -51,6 +53,8 @@ pub struct Settings {
     pub log_level: Targets,
     /// The bounds of the request path.
     pub limits: Limits,
+    /// Who may send how much.
+    pub rules: RuleSettings,
     /// The bytes of all bodies held at once.
     pub max_buffered_bytes: u64,
     /// How patient queues are.
@@ -97,6 +101,7 @@ impl Settings {
             log_format: read.choice("log-format", arguments.log_format.as_deref(), LogFormat::Text),
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
             limits: limits(&mut read, arguments),
+            rules: RuleSettings::read(&mut read, &arguments.rules),
             max_buffered_bytes: read.size(
                 "max-buffered-bytes",
                 arguments.max_buffered_bytes.as_deref(),

@@ -80,6 +80,11 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         Some(Given { text, from: variable })
     }
 
+    /// The text of a variable that no flag stands for; an empty one is not set.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name).filter(|text| !text.is_empty())
+    }
+
     /// A value of any type that says by itself what is wrong with a text.
     fn value<T>(
         &mut self,
@@ -237,7 +242,8 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
 
 /// The variable that stands in for the flag `name`.
 fn variable(name: &str) -> String {
-    match VARIABLES.iter().find(|(flag, _)| *flag == name) {
+    let mut known = VARIABLES.iter().chain(super::rules::VARIABLES);
+    match known.find(|(flag, _)| *flag == name) {
         Some((_, variable)) => (*variable).to_owned(),
         None => format!("FLEXINFER_{}", name.to_uppercase().replace('-', "_")),
     }

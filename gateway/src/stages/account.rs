@@ -8,7 +8,7 @@ use pingora_core::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tracing::debug;
 
-use super::send;
+use super::{limit, send};
 use crate::context::Context;
 use crate::metrics::Outcome;
 
@@ -17,7 +17,9 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
     send::sent(session, context);
     let took = context.started.elapsed();
     let status = session.response_written().map(|head| head.status.as_u16());
-    let outcome = outcome(status, error.map(Error::esource));
+    let ended = outcome(status, error.map(Error::esource));
+    let outcome = context.ruled.refused.unwrap_or(ended);
+    limit::settle(context, false);
     if let Some(target) = &context.target {
         target.series.finished(outcome, took, context.attempt.waited);
         if let Some(usage) = context.answer.usage.as_ref().map(UsageReader::usage)
@@ -31,6 +33,8 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
         id = context.request_id.as_ref().and_then(|id| id.to_str().ok()),
         method = %session.req_header().method,
         path = session.req_header().uri.path(),
+        caller = context.ruled.caller.as_ref().map(|caller| &*caller.name),
+        tenant = context.ruled.caller.as_ref().and_then(|caller| caller.tenant.as_deref()),
         model = context.target.as_ref().map(|target| target.served.name()),
         status,
         outcome = outcome.label(),

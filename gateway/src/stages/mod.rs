@@ -6,11 +6,15 @@
 
 pub(crate) mod receive;
 
+pub(crate) mod identify;
+
 pub(crate) mod read;
 
 pub(crate) mod understand;
 
 pub(crate) mod resolve;
+
+pub(crate) mod limit;
 
 pub(crate) mod dispatch;
 

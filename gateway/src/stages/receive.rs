@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use flexinfer_core::callers::without_key;
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::openai::paths::{Asked, EngineCall, Operation, understand, unlisted};
-use flexinfer_core::openai::{model_object, models_list};
 use flexinfer_core::rejection::Rejection;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -41,28 +41,32 @@ pub(crate) struct Call {
     pub(crate) path: String,
 }
 
-/// Counts the request in, refuses what cannot be served whatever it asks for, and answers what is asked
-/// of the gateway itself.
+/// What a request asks for that depends on who sends it.
+pub(crate) enum Request {
+    /// Which models there are.
+    List,
+    /// One model by its name.
+    Object(String),
+    /// Something that an engine answers.
+    Engine(Call),
+}
+
+/// Counts the request in, refuses what cannot be served whatever it asks for, and answers what anybody
+/// may ask of the gateway itself.
 pub(crate) fn receive(
     parts: &Parts,
     fleet: &Fleet,
     session: &mut Session,
     context: &mut Context,
-) -> Result<Call, Stop> {
+) -> Result<Request, Stop> {
     admit(parts, session, context)?;
     let head = session.req_header();
     let path = head.uri.path();
     let call = match understand(head.method.as_str(), path, |name| fleet.knows(name))? {
         Asked::Health => return Err(Stop::Answered(Own::text(200, "ok"))),
         Asked::Readiness => return Err(Stop::Answered(readiness(parts.lifecycle.phase()))),
-        Asked::ModelsList => {
-            let list = models_list(fleet, |model| (parts.liveness)(model));
-            return Err(Stop::Answered(Own::json(list)));
-        }
-        Asked::ModelObject { name } => {
-            let model = fleet.resolve(&name)?;
-            return Err(Stop::Answered(Own::json(model_object(model, (parts.liveness)(model)))));
-        }
+        Asked::ModelsList => return Ok(Request::List),
+        Asked::ModelObject { name } => return Ok(Request::Object(name)),
         Asked::Engine(call) => call,
     };
     let EngineCall { model, path: engine_path, operation } = call;
@@ -70,11 +74,15 @@ pub(crate) fn receive(
     if model.is_none() && operation.is_none() {
         return Err(unlisted(head.method.as_str(), path).into());
     }
-    let path = match head.uri.query() {
-        Some(query) => format!("{engine_path}?{query}"),
-        None => engine_path.to_owned(),
-    };
-    Ok(Call { model, operation, path })
+    let path = engine_url(parts, engine_path, head.uri.query());
+    Ok(Request::Engine(Call { model, operation, path }))
+}
+
+/// Path and query for the engine; where callers have keys, without the one that a query may carry.
+fn engine_url(parts: &Parts, path: &str, query: Option<&str>) -> String {
+    let Some(query) = query else { return path.to_owned() };
+    let without = parts.rules.keys.as_ref().and_then(|_| without_key(query));
+    format!("{path}?{}", without.as_deref().unwrap_or(query))
 }
 
 /// The answer of `/readyz`, here and on the admin port.

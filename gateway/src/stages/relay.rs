@@ -1,17 +1,25 @@
 //! Passes the engine's answer on, byte for byte and as it comes.
 
 use bytes::Bytes;
+use flexinfer_core::limits::standing_headers;
 use flexinfer_core::openai::UsageReader;
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
+};
+use memchr::memmem;
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
+use super::limit;
 use super::receive::REQUEST_ID;
 use crate::context::Context;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Tells how many tokens were asked for, and how many were in their place.
+const CLAMPED: HeaderName = HeaderName::from_static("x-flexinfer-maxtokens-clamped");
 
 /// The engine answers: from here on nothing is tried again, so its request need not be kept.
 pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
@@ -30,20 +38,54 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     }
     let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     context.answer.usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
+    tell_limits(head, context)?;
+    follow_stream(head, context, events)?;
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
     Ok(())
 }
 
+/// What the answer says of the rules: how its length was cut down, and how its caller stands now.
+fn tell_limits(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
+    if let Some(clamped) = context.ruled.clamped.take() {
+        head.insert_header(CLAMPED, clamped)?;
+    }
+    if let Some(charged) = &context.ruled.charged {
+        for (name, value) in standing_headers(&charged.standing()) {
+            head.insert_header(name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts a stream's events where a limit asks for it, and prepares for the one that is taken out.
+fn follow_stream(head: &mut ResponseHeader, context: &mut Context, events: bool) -> Result<()> {
+    context.answer.events = (events && context.ruled.charged.is_some()).then_some(0);
+    let readable = events && context.answer.usage.is_some();
+    context.ruled.usage_events.take_if(|_| !readable);
+    if context.ruled.usage_events.is_some() && head.remove_header(&CONTENT_LENGTH).is_some() {
+        head.insert_header(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+    }
+    Ok(())
+}
+
 /// Looks at a piece of the answer as it goes by. With the last one the engine is done: its slot is free,
 /// however slowly the client takes the rest.
-pub(crate) fn pass(piece: Option<&Bytes>, end: bool, context: &mut Context) {
-    if let Some(piece) = piece
-        && let Some(usage) = &mut context.answer.usage
-    {
-        usage.look(piece);
+pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) {
+    if let Some(bytes) = piece {
+        if let Some(usage) = &mut context.answer.usage {
+            usage.look(bytes);
+        }
+        if let Some(events) = &mut context.answer.events {
+            *events += memmem::find_iter(bytes, b"\n\n").count() as u64;
+        }
+    }
+    if let Some(events) = &mut context.ruled.usage_events {
+        let passed = events.pass(piece.as_deref().unwrap_or_default(), end);
+        *piece = (piece.is_some() || !passed.is_empty()).then_some(passed);
     }
     if end {
+        limit::settle(context, false);
         context.attempt.booking = None;
     }
 }

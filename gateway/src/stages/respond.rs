@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use flexinfer_core::limits::limited_headers;
 use flexinfer_core::openai::{CONTENT_TYPE as JSON, error_body};
 use flexinfer_core::rejection::Rejection;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Method};
 use pingora_core::Result;
 use pingora_core::protocols::http::ServerSession;
@@ -54,6 +57,14 @@ pub(crate) async fn reject(
     head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
     if let Some(after) = rejection.retry_after() {
         head.insert_header(RETRY_AFTER, after.as_secs())?;
+    }
+    if let Some(limited) = rejection.limited() {
+        for (name, value) in limited_headers(limited) {
+            head.insert_header(name, value)?;
+        }
+    }
+    if rejection.status() == 401 {
+        head.insert_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))?;
     }
     if let Some(allow) = rejection.allow() {
         head.insert_header(ALLOW, HeaderValue::from_static(allow))?;

@@ -27,6 +27,9 @@ pub(crate) fn send(
     else {
         return Ok(());
     };
+    if let Some(charged) = &mut context.ruled.charged {
+        charged.seen();
+    }
     head.insert_header(HOST, booking.address.to_string())?;
     head.set_raw_path(target.path.as_bytes())?;
     if target.stream {
@@ -51,7 +54,8 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
 /// The body as the booked model's engine shall see it.
 fn upload<'a>(body: &'a mut Body, booking: &Booking) -> Result<&'a Upload> {
     let name = booking.served.name_for_engine();
-    let splices = name.map(|name| body.understood.renamed(name)).unwrap_or_default();
+    let mut splices = name.map(|name| body.understood.renamed(name)).unwrap_or_default();
+    splices.extend_from_slice(&body.changes);
     // The spans were found in this very body: that they do not fit is a fault of ours, answered as one.
     let rope =
         splice(&body.received, splices).or_err(ErrorType::InternalError, "splicing a body")?;

@@ -10,12 +10,14 @@
 
 mod admin;
 mod bodies;
+mod callers;
 mod contents;
 mod documents;
 mod events;
 mod forms;
 mod heads;
 mod leaving;
+mod limits;
 mod local_engines;
 mod local_hub;
 mod local_supervisor;

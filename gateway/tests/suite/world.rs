@@ -18,6 +18,7 @@ use flexinfer_gateway::parts::{Limits, Parts};
 use flexinfer_gateway::proxy::Proxy;
 use flexinfer_gateway::queues::{Booking, Dispatch};
 use flexinfer_gateway::replay::Budget;
+use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::server::{self, Running};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -128,6 +129,11 @@ impl Desk {
         self.engines.lock().insert(model.to_owned(), address);
     }
 
+    /// Requests for the model are refused as if its queue were full.
+    pub(crate) fn forget_engine(&self, model: &str) {
+        self.engines.lock().remove(model);
+    }
+
     pub(crate) fn set_spare(&self, address: SocketAddr) {
         *self.spare.lock() = Some(address);
     }
@@ -210,6 +216,21 @@ impl World {
         limits: Limits,
         budget: u64,
     ) -> Self {
+        Self::build(engine, models, limits, budget, Rules::default())
+    }
+
+    /// A gateway with rules for who may send how much.
+    pub(crate) fn ruled(engine: SocketAddr, models: Vec<Served>, rules: Rules) -> Self {
+        Self::build(engine, models, limits(), 1 << 30, rules)
+    }
+
+    fn build(
+        engine: SocketAddr,
+        models: Vec<Served>,
+        limits: Limits,
+        budget: u64,
+        rules: Rules,
+    ) -> Self {
         let desk = Desk::new();
         for model in &models {
             desk.set_engine(model.name(), engine);
@@ -222,6 +243,7 @@ impl World {
         let proxy = Proxy::new(Parts {
             fleet: Arc::new(ArcSwap::from_pointee(fleet)),
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
+            rules,
             liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle" }),
             limits,
             budget: Arc::clone(&budget),

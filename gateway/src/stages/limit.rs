@@ -1,0 +1,149 @@
+//! Holds a request against the limits: is it well-formed, does it fit into its model, may it be sent
+//! now. Only what passes all of it is charged; the charge goes with the request, and ends with it.
+
+use flexinfer_core::backends::Api;
+use flexinfer_core::fleet::Served;
+use flexinfer_core::limits::{Demand, Need, UsageEvents, validate, with_usage};
+use flexinfer_core::openai::UsageReader;
+use flexinfer_core::openai::paths::Operation;
+use flexinfer_core::rejection::Rejection;
+use http::HeaderValue;
+
+use super::understand::Understood;
+use crate::context::{Body, Context, Ruled, Target};
+use crate::metrics::Outcome;
+use crate::parts::Parts;
+use crate::rules::Rules;
+
+/// Refuses what is over a limit already, before its body is read. Nothing is charged yet.
+pub(crate) fn by_head(parts: &Parts, context: &Context, model: &Served) -> Result<(), Rejection> {
+    let Some(accounts) = &parts.rules.accounts else { return Ok(()) };
+    let id = &model.effective.id;
+    let need = Need { model: id, caller: context.ruled.caller.as_deref(), tokens: 0 };
+    accounts.check(&need).map_err(|limited| {
+        let series = parts.metrics.model(model.name());
+        series.rate_limited(limited.scope);
+        series.finished(Outcome::RateLimited, context.started.elapsed(), None);
+        limited.into()
+    })
+}
+
+/// Checks and charges a request whose model is known, and notes what has to change in its body.
+pub(crate) fn limit(
+    parts: &Parts,
+    context: &mut Context,
+    operation: Option<&Operation>,
+) -> Result<(), Rejection> {
+    let Some(target) = &context.target else { return Ok(()) };
+    let rules = &parts.rules;
+    let api = operation.map(|operation| operation.api);
+    let mut demand = Demand::UNKNOWN;
+    if let Some(body) = &mut context.body {
+        demand = hold(rules, target, api, body, &mut context.ruled)?;
+    }
+    let Some(accounts) = &rules.accounts else { return Ok(()) };
+    let answer = if api.is_some_and(wordless) { 0 } else { rules.default_max_tokens };
+    let need = Need {
+        model: &target.served.effective.id,
+        caller: context.ruled.caller.as_deref(),
+        tokens: demand.total(u64::from(answer)),
+    };
+    match accounts.charge(&need) {
+        Ok(charged) => {
+            context.ruled.prompt_tokens = demand.prompt;
+            context.ruled.charged = charged;
+            Ok(())
+        }
+        Err(limited) => {
+            target.series.rate_limited(limited.scope);
+            context.ruled.refused = Some(Outcome::RateLimited);
+            Err(limited.into())
+        }
+    }
+}
+
+/// Holds a body against the rules, and says how many tokens it asks for if anything depends on it.
+fn hold(
+    rules: &Rules,
+    target: &Target,
+    api: Option<Api>,
+    body: &mut Body,
+    ruled: &mut Ruled,
+) -> Result<Demand, Rejection> {
+    let Understood::Json(facts) = &body.understood else { return Ok(Demand::UNKNOWN) };
+    if rules.validate {
+        well_formed(api, &body.received)?;
+    }
+    let counted = ruled.caller.as_ref().is_some_and(|caller| caller.limits.tokens.is_some());
+    let bounded = rules.admission.is_some() && target.served.effective.context_bounded;
+    let mut demand = Demand::UNKNOWN;
+    if counted || bounded {
+        demand = Demand::of(facts, &body.received);
+    }
+    if bounded && let Err(rejection) = fits(rules, target, &demand) {
+        ruled.refused = Some(Outcome::AdmissionRejected);
+        return Err(rejection);
+    }
+    let cut = rules.clamp.zip(target.served.effective.context_window);
+    if let Some(clamped) =
+        cut.and_then(|(clamp, window)| clamp.apply(facts, &body.received, window))
+    {
+        target.series.clamped();
+        ruled.clamped = HeaderValue::try_from(clamped.to_string()).ok();
+        demand.answer = demand.answer.map(|answer| answer.min(clamped.to));
+        body.changes.extend(clamped.splices);
+    }
+    if counted && matches!(api, Some(Api::Chat | Api::Completions)) {
+        let asked = with_usage(facts, &body.received);
+        ruled.usage_events = asked.is_some().then(UsageEvents::default);
+        body.changes.extend(asked);
+    }
+    Ok(demand)
+}
+
+fn well_formed(api: Option<Api>, body: &[u8]) -> Result<(), Rejection> {
+    let (Some(api), Ok(body)) = (api, std::str::from_utf8(body)) else { return Ok(()) };
+    validate(api, body).map_err(|invalid| Rejection::ValidationFailed {
+        field: invalid.field,
+        expected: invalid.expected,
+        others: invalid.others,
+    })
+}
+
+/// Whether the request fits into its model's context, where that is known.
+fn fits(rules: &Rules, target: &Target, demand: &Demand) -> Result<(), Rejection> {
+    let Some((admission, window)) = rules.admission.zip(target.served.effective.context_window)
+    else {
+        return Ok(());
+    };
+    let verdict = admission.admit(demand, window);
+    target.series.admission(verdict.is_ok());
+    verdict.map_err(|excess| Rejection::ContextExceeded {
+        name: target.served.name().to_owned(),
+        excess,
+    })
+}
+
+/// Whether an API's answers have no tokens to be counted.
+fn wordless(api: Api) -> bool {
+    matches!(api, Api::Embeddings | Api::Rerank | Api::Score | Api::Moderations | Api::Tokenize)
+}
+
+/// The request is over for its engine: what it was charged is settled or given back.
+pub(crate) fn settle(context: &mut Context, rejected: bool) {
+    let Some(mut charged) = context.ruled.charged.take() else { return };
+    let failed = context.answer.status.is_some_and(|status| status >= 400);
+    let usage = context.answer.usage.as_ref().map(UsageReader::usage);
+    let told = usage.and_then(|usage| {
+        let known = usage.prompt_tokens.is_some() || usage.completion_tokens.is_some();
+        let prompt = usage.prompt_tokens.unwrap_or(context.ruled.prompt_tokens);
+        known.then(|| prompt.saturating_add(usage.completion_tokens.unwrap_or_default()))
+    });
+    charged.used(match (told, context.answer.events) {
+        _ if failed || rejected => Some(0),
+        (Some(tokens), _) => Some(tokens),
+        // A stream that does not tell, or was left before its end: an event is a token, or more.
+        (None, Some(events)) => Some(context.ruled.prompt_tokens.saturating_add(events)),
+        (None, None) => None,
+    });
+}

@@ -1,0 +1,364 @@
+//! How much may be sent: over real sockets, with the answers that clients see.
+
+use std::sync::Arc;
+
+use flexinfer_core::fleet::Served;
+use flexinfer_core::limits::{Admission, Clamp, Policy, Rate};
+use flexinfer_gateway::accounts::Accounts;
+use flexinfer_gateway::keys::Keys;
+use flexinfer_gateway::rules::Rules;
+use flexinfer_testkit::client::{Answer, Client, request};
+use flexinfer_testkit::eventually;
+use flexinfer_testkit::origin::{Action, Origin, answer, chunked_answer};
+use tokio::sync::Notify;
+
+use crate::callers::{ask, callers};
+use crate::world::{BOUND, World, model};
+
+const CHAT: &str = "/v1/chat/completions";
+const ASK: &[u8] = br#"{"model":"m"}"#;
+const KEY: [(&str, &str); 1] = [("Authorization", "Bearer alice")];
+const SHA256: &str = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90";
+const EVENTS: &[(&str, &str)] = &[("Content-Type", "text/event-stream")];
+
+/// One caller with these limits.
+fn limited(limits: &str) -> Rules {
+    let file = format!("callers: [{{name: a, sha256: {SHA256}, limits: {{{limits}}}}}]");
+    Rules {
+        keys: Some(Keys::fixed(callers(&file))),
+        accounts: Some(Accounts::new(Policy::default())),
+        default_max_tokens: 256,
+        ..Rules::default()
+    }
+}
+
+fn policy(policy: Policy) -> Rules {
+    Rules { accounts: Some(Accounts::new(policy)), ..Rules::default() }
+}
+
+/// A model whose context holds so many tokens.
+fn with_window(tokens: u32) -> Served {
+    let mut served = model("m", Some("engine-name"));
+    served.effective.context_window = Some(tokens);
+    served.effective.context_bounded = true;
+    served
+}
+
+async fn chat(world: &World, body: &[u8]) -> Answer {
+    ask(world, "POST", CHAT, &KEY, body).await
+}
+
+fn metric(world: &World, line: &str) -> bool {
+    String::from_utf8(world.metrics.page().unwrap()).unwrap().lines().any(|found| found == line)
+}
+
+/// An engine that answers when it is told to.
+async fn patient() -> (Origin, Arc<Notify>) {
+    let go = Arc::new(Notify::new());
+    let wait = Arc::clone(&go);
+    let script =
+        move |_: &_| vec![Action::Wait(Arc::clone(&wait)), Action::Write(answer(200, &[], b"{}"))];
+    (Origin::start(script).await.unwrap(), go)
+}
+
+#[tokio::test]
+async fn rate_02_never_more_at_once_than_may_be() {
+    let (engine, go) = patient().await;
+    let rules = limited("concurrentRequests: 5");
+    let world = Arc::new(World::ruled(engine.address, vec![model("m", None)], rules));
+    let asking: Vec<_> = (0..100)
+        .map(|_| {
+            let world = Arc::clone(&world);
+            tokio::spawn(async move { chat(&world, ASK).await })
+        })
+        .collect();
+    let refused = || asking.iter().filter(|asking| asking.is_finished()).count();
+    assert!(eventually(BOUND, || refused() == 95).await, "{} refused", refused());
+    assert_eq!(engine.requests().len(), 5);
+    for _ in 0..5 {
+        go.notify_one();
+    }
+    let mut statuses = Vec::new();
+    for asking in asking {
+        statuses.push(asking.await.unwrap().status());
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 5);
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 95);
+    go.notify_one();
+    assert_eq!(chat(&world, ASK).await.status(), 200, "a place is free again");
+}
+
+#[tokio::test]
+async fn rate_03_a_refused_request_spends_nothing() {
+    let (engine, go) = patient().await;
+    let rules = limited("concurrentRequests: 1, requestsPerMinute: 1, burst: 2");
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let mut running = Client::connect(world.address).await.unwrap();
+    running.send(&request("POST", CHAT, &KEY, ASK)).await.unwrap();
+    assert!(eventually(BOUND, || engine.requests().len() == 1).await);
+    assert_eq!(chat(&world, ASK).await.status(), 429);
+    assert_eq!(chat(&world, br#"{"model":"unknown"}"#).await.status(), 404);
+    assert_eq!(chat(&world, b"{").await.status(), 400);
+    go.notify_one();
+    assert_eq!(running.answer().await.unwrap().status(), 200);
+    go.notify_one();
+    assert_eq!(chat(&world, ASK).await.status(), 200);
+    assert_eq!(chat(&world, ASK).await.status(), 429);
+}
+
+#[tokio::test]
+async fn rate_03_a_full_queue_spends_nothing() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let rules = limited("requestsPerMinute: 1, burst: 1");
+    // The desk refuses what it has no engine for, as a full queue.
+    let world = World::ruled(engine.address, vec![model("m", None), model("n", None)], rules);
+    world.desk.forget_engine("n");
+    for _ in 0..3 {
+        assert_eq!(chat(&world, br#"{"model":"n"}"#).await.status(), 503);
+    }
+    assert_eq!(chat(&world, ASK).await.status(), 200);
+    assert_eq!(chat(&world, ASK).await.status(), 429);
+}
+
+#[tokio::test]
+async fn rate_08_a_refusal_says_when_to_come_back() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let rules = limited("requestsPerMinute: 2, burst: 1");
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let passed = chat(&world, ASK).await;
+    assert_eq!(passed.head.header("x-ratelimit-limit-requests"), Some("1"));
+    assert_eq!(passed.head.header("x-ratelimit-remaining-requests"), Some("0"));
+    let refused = chat(&world, ASK).await;
+    assert_eq!(
+        (refused.status(), &refused.json()["error"]["type"]),
+        (429, &"rate_limit_error".into())
+    );
+    let seconds: u64 = refused.head.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=30).contains(&seconds), "{seconds}");
+    assert_eq!(refused.head.header("x-ratelimit-limit-requests"), Some("1"));
+    assert!(refused.head.header("x-ratelimit-reset-requests").unwrap().ends_with('s'));
+    assert!(metric(
+        &world,
+        r#"flexinfer_proxy_rate_limited_total{model="m",scope="per_caller"} 1"#
+    ));
+    assert!(metric(&world, r#"flexinfer_proxy_requests_total{model="m",status="rate_limited"} 1"#));
+}
+
+#[tokio::test]
+async fn rate_08_a_limit_of_zero_is_403_and_not_to_be_retried() {
+    let engine = Origin::answering("{}").await.unwrap();
+    for limits in ["requestsPerSecond: 0", "concurrentRequests: 0", "tokensPerMinute: 0"] {
+        let world = World::ruled(engine.address, vec![model("m", None)], limited(limits));
+        let refused = chat(&world, ASK).await;
+        assert_eq!(refused.status(), 403, "{limits}");
+        assert_eq!(refused.head.header("x-should-retry"), Some("false"));
+        assert_eq!(refused.head.header("retry-after"), None);
+    }
+    assert_eq!(engine.begun(), 0);
+}
+
+#[tokio::test]
+async fn the_gateways_limits_hold_for_each_model_and_for_all() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let models = || vec![model("m", None), model("n", None), model("o", None)];
+    let limits =
+        Policy { global: Some(Rate::per_minute(1, 2)), per_model: Some(Rate::per_minute(1, 1)) };
+    let world = World::ruled(engine.address, models(), policy(limits));
+    let status = async |name: &str| {
+        let body = format!(r#"{{"model":"{name}"}}"#);
+        ask(&world, "POST", CHAT, &[], body.as_bytes()).await.status()
+    };
+    assert_eq!(status("m").await, 200);
+    assert_eq!(status("m").await, 429);
+    assert_eq!(status("n").await, 200);
+    assert_eq!(status("o").await, 429);
+    assert!(metric(&world, r#"flexinfer_proxy_rate_limited_total{model="o",scope="global"} 1"#));
+    // A model in the head is refused before the body is invited.
+    let mut client = Client::connect(world.address).await.unwrap();
+    let head = format!(
+        "POST /model/m{CHAT} HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    );
+    client.send(head.as_bytes()).await.unwrap();
+    assert_eq!(client.head().await.unwrap().status(), 429);
+}
+
+/// A stream of so many events with a character each, and its usage if it was asked for.
+fn stream(body: &[u8], completion: u64) -> Vec<u8> {
+    let event = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+    let mut text = event.repeat(usize::try_from(completion).unwrap());
+    let asked: serde_json::Value = serde_json::from_slice(body).unwrap();
+    if asked["stream_options"]["include_usage"] == true {
+        let usage = format!(
+            "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":0,\"completion_tokens\":{completion}}}}}\n\n"
+        );
+        text.push_str(&usage);
+    }
+    text.push_str("data: [DONE]\n\n");
+    chunked_answer(200, EVENTS, text.as_bytes(), &[100])
+}
+
+#[tokio::test]
+async fn body_19_a_stream_is_charged_whether_its_client_asks_for_usage_or_not() {
+    for tells in [true, false] {
+        let engine = Origin::start(move |seen| {
+            let asked = if tells { seen.body.clone() } else { b"{}".to_vec() };
+            vec![Action::WriteSplit(stream(&asked, 80), 37)]
+        })
+        .await
+        .unwrap();
+        let rules = limited("tokensPerMinute: 100");
+        let world = World::ruled(engine.address, vec![model("m", None)], rules);
+        let body = br#"{"model":"m","stream":true,"max_tokens":80}"#;
+        let first = chat(&world, body).await;
+        assert_eq!(first.status(), 200);
+        assert!(first.text().ends_with("data: [DONE]\n\n"));
+        assert!(
+            !first.text().contains("usage"),
+            "what the client did not ask for: {}",
+            first.text()
+        );
+        assert_eq!(first.text().matches("delta").count(), 80);
+        for _ in 0..4 {
+            let refused = chat(&world, body).await;
+            assert_eq!(refused.status(), 429, "tells: {tells}");
+            assert_eq!(refused.head.header("x-ratelimit-limit-tokens"), Some("100"));
+        }
+        // What is left is there for a smaller one.
+        let small = br#"{"model":"m","stream":true,"max_tokens":10}"#;
+        assert_eq!(chat(&world, small).await.status(), 200, "tells: {tells}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_usage_sees_it() {
+    let engine = Origin::start(|seen| vec![Action::Write(stream(&seen.body, 3))]).await.unwrap();
+    let world =
+        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 9000"));
+    let body = br#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#;
+    assert!(chat(&world, body).await.text().contains("completion_tokens"));
+    assert_eq!(engine.requests()[0].body, body);
+}
+
+#[tokio::test]
+async fn body_17_what_is_no_stream_is_not_asked_for_usage() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world =
+        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 9000"));
+    for stream in
+        ["", r#","stream":false"#, r#","stream":null"#, r#","stream":"true""#, r#","stream":1"#]
+    {
+        let body = format!(r#"{{"model":"m"{stream}}}"#);
+        assert_eq!(chat(&world, body.as_bytes()).await.status(), 200);
+        assert_eq!(engine.requests().last().unwrap().body, body.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_is_charged_for_what_came() {
+    let engine = Origin::start(|_| {
+        let begun = String::from_utf8(chunked_answer(
+            200,
+            EVENTS,
+            "data: x\n\n".repeat(60).as_bytes(),
+            &[9],
+        ))
+        .unwrap();
+        let begun = begun.strip_suffix("0\r\n\r\n").unwrap().to_owned();
+        vec![Action::Write(begun.into_bytes()), Action::Hang]
+    })
+    .await
+    .unwrap();
+    let world =
+        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 100"));
+    let body = br#"{"model":"m","stream":true,"max_tokens":100}"#;
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(&request("POST", CHAT, &KEY, body)).await.unwrap();
+    client.head().await.unwrap();
+    let mut came = 0;
+    while came < 60 * "data: x\n\n".len() {
+        came += client.chunk().await.unwrap().unwrap().len();
+    }
+    drop(client);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+    assert_eq!(chat(&world, br#"{"model":"m","max_tokens":60}"#).await.status(), 429);
+}
+
+#[tokio::test]
+async fn what_an_engine_refuses_costs_no_tokens() {
+    let engine = Origin::start(|_| vec![Action::Write(answer(400, &[], b"{}"))]).await.unwrap();
+    let world =
+        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 100"));
+    for _ in 0..3 {
+        assert_eq!(chat(&world, br#"{"model":"m","max_tokens":90}"#).await.status(), 400);
+    }
+}
+
+#[tokio::test]
+async fn longer_answers_than_fit_are_cut_down_and_told() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let rules = Rules { clamp: Some(Clamp { prompt_reserve: 512 }), ..Rules::default() };
+    let world = World::ruled(engine.address, vec![with_window(4096), model("n", None)], rules);
+    for field in ["max_tokens", "max_completion_tokens", "max_output_tokens"] {
+        let body = format!(r#"{{ "{field}" : 9000, "model":"m", "x":1.50}}"#);
+        let clamped = chat(&world, body.as_bytes()).await;
+        let header = clamped.head.header("x-flexinfer-maxtokens-clamped");
+        assert_eq!(header, Some("9000->3584"));
+        let expected = body.replace("9000", "3584").replace("\"m\"", "\"engine-name\"");
+        assert_eq!(String::from_utf8_lossy(&engine.requests().last().unwrap().body), expected);
+    }
+    let fits = br#"{"model":"m","max_tokens":3584}"#;
+    assert_eq!(chat(&world, fits).await.head.header("x-flexinfer-maxtokens-clamped"), None);
+    let unknown = br#"{"model":"n","max_tokens":9000000}"#;
+    chat(&world, unknown).await;
+    assert_eq!(engine.requests().last().unwrap().body, unknown);
+    assert!(metric(
+        &world,
+        r#"flexinfer_proxy_max_tokens_clamped_total{model="m",reason="context_window_headroom"} 3"#
+    ));
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_413_with_the_budget() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let admission = Some(Admission { safety_margin_percent: 5, default_max_tokens: 256 });
+    let rules = Rules { admission, ..Rules::default() };
+    let mut unbounded = model("n", None);
+    unbounded.effective.context_window = Some(10);
+    let world = World::ruled(engine.address, vec![with_window(1000), unbounded], rules);
+    let long = "word ".repeat(800);
+    let body = |name: &str| format!(r#"{{"model":"{name}","prompt":"{long}","max_tokens":100}}"#);
+    let refused = chat(&world, body("m").as_bytes()).await;
+    assert_eq!(refused.status(), 413);
+    let error = &refused.json()["error"];
+    assert_eq!(error["code"], "context_window_exceeded");
+    assert_eq!(error["admission"]["model"], "m");
+    assert_eq!(error["admission"]["tokens_budget"], 950);
+    assert_eq!(error["admission"]["tokens_submitted"], 1100);
+    assert_eq!(error["admission"]["tokens_over"], 150);
+    assert_eq!(error["admission"]["suggested_truncate_to"], 850);
+    assert_eq!(error["admission"]["context_window"], 1000);
+    assert_eq!(chat(&world, body("n").as_bytes()).await.status(), 200, "it did not ask for it");
+    assert_eq!(chat(&world, ASK).await.status(), 200);
+    for line in [
+        r#"flexinfer_proxy_admission_decisions_total{allow="false",model="m",reason="over_budget"} 1"#,
+        r#"flexinfer_proxy_admission_decisions_total{allow="true",model="m",reason="in_budget"} 1"#,
+    ] {
+        assert!(metric(&world, line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_well_formed_is_refused_only_where_that_is_asked_for() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let body = br#"{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":7,"n":0}"#;
+    let rules = Rules { validate: true, ..Rules::default() };
+    let strict = World::ruled(engine.address, vec![model("m", None)], rules);
+    let refused = chat(&strict, body).await;
+    assert_eq!(refused.status(), 400);
+    assert_eq!(refused.json()["error"]["code"], "validation_error");
+    assert_eq!(refused.json()["error"]["param"], "temperature");
+    let lenient = br#"{"model":"m","messages":[{"role":"developer","content":[{"type":"text","text":"x"}]}],"new":1}"#;
+    assert_eq!(chat(&strict, lenient).await.status(), 200);
+    let world = World::new(engine.address, vec![model("m", None)]);
+    assert_eq!(chat(&world, body).await.status(), 200);
+}
