@@ -5,6 +5,7 @@ mod bench;
 mod cache;
 mod check;
 mod clients;
+mod e2e;
 mod gateway;
 mod generate;
 mod llamacpp;
@@ -39,6 +40,8 @@ enum Task {
     Bench(bench::Arguments),
     /// The gateway in front of a real llama-server, built once and kept
     TestLlamacpp(llamacpp::Arguments),
+    /// Against a real Kubernetes control plane, built once and kept
+    E2e(e2e::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Task::Generate(arguments) => generate::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::TestLlamacpp(arguments) => llamacpp::run(&arguments),
+        Task::E2e(arguments) => e2e::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -75,6 +75,14 @@ pub(crate) const NODE: Need = Need {
     why: "the tests drive the gateway with OpenAI's Node client",
     packages: ["nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "node"],
 };
+pub(crate) const GO: Need = Need {
+    name: "Go 1.21 or newer",
+    programs: &["go"],
+    // From this version on, Go fetches the newer one that a module asks for.
+    proof: &["go", "help", "toolchain"],
+    why: "etcd and Kubernetes are written in it",
+    packages: ["golang-go", "golang", "go", "go", "go", "go"],
+};
 pub(crate) const NGINX: Need = Need {
     name: "nginx",
     programs: &["nginx"],
