@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("flexinfer-node", &["flexinfer-crds", "flexinfer-core", "flexinfer-fetching"]),
     ("flexinfer-testkit", &["flexinfer-simulator"]),
     ("flexinfer-loadtest", &[]),
+    ("flexinfer-e2e", &["flexinfer-crds"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,142 @@
+//! One cluster: etcd, API server, controller manager and scheduler, with certificates, ports and folders of
+//! their own. Any number of them live side by side; each is gone with its `Cluster`.
+
+mod audit;
+mod certificates;
+mod configuration;
+mod error;
+mod port;
+mod process;
+mod programs;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::Kubectl;
+
+pub use audit::Write;
+pub use error::StartError;
+
+use configuration::Layout;
+use port::ReservedPort;
+use process::Process;
+
+/// How long a part may take to become ready on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(240);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A running cluster without nodes. Its processes end when it is dropped, or when the test's process ends.
+pub struct Cluster {
+    /// The latest first, so that none is ended after one that it needs.
+    processes: Vec<Process>,
+    config: Config,
+    layout: Layout,
+    _folder: TempDir,
+    _port: ReservedPort,
+}
+
+impl Cluster {
+    /// Starts all parts and waits until objects are served and controllers act on them.
+    pub async fn start() -> Result<Self, StartError> {
+        let folder = TempDir::with_prefix("flexinfer-e2e-")
+            .map_err(StartError::prepare("create a folder for the cluster"))?;
+        let port = ReservedPort::new().map_err(StartError::prepare("reserve a port"))?;
+        let layout = Layout::new(folder.path(), port.number());
+        configuration::write(&layout)?;
+        let kubeconfig = Kubeconfig::read_from(layout.kubeconfig(configuration::ADMIN))?;
+        let config =
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let mut cluster =
+            Self { processes: Vec::new(), config, layout, _folder: folder, _port: port };
+        cluster.launch().await?;
+        Ok(cluster)
+    }
+
+    async fn launch(&mut self) -> Result<(), StartError> {
+        let programs = programs::folder()?;
+        self.add(&programs, "etcd", &self.layout.etcd())?;
+        self.add(&programs, "kube-apiserver", &self.layout.api_server())?;
+        let client = self.client()?;
+        self.wait_for("the API server", || api_server_is_ready(&client)).await?;
+        // These give up early on an API server that does not answer.
+        self.add(&programs, "kube-controller-manager", &self.layout.controller_manager())?;
+        self.add(&programs, "kube-scheduler", &self.layout.scheduler())?;
+        self.wait_for("the controller manager", || controllers_act(&client)).await
+    }
+
+    fn add(
+        &mut self,
+        programs: &Path,
+        name: &'static str,
+        arguments: &[String],
+    ) -> Result<(), StartError> {
+        let process = Process::start(programs, name, arguments, self.layout.folder())?;
+        self.processes.insert(0, process);
+        Ok(())
+    }
+
+    /// A client with every right. Each async runtime needs one of its own, hence each test does.
+    pub fn client(&self) -> Result<Client, kube::Error> {
+        Client::try_from(self.config.clone())
+    }
+
+    /// The real kubectl with every right.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(&self.kubeconfig(), &self.layout.folder().join("kubectl-cache"))
+    }
+
+    /// The configuration by which a client reaches this cluster with every right.
+    pub fn kubeconfig(&self) -> std::path::PathBuf {
+        self.layout.kubeconfig(configuration::ADMIN)
+    }
+
+    /// The folder with the log of each part, gone with the cluster.
+    pub fn folder(&self) -> &Path {
+        self.layout.folder()
+    }
+
+    /// Every request that changed something so far, by anyone, oldest first. A request is noted when it is
+    /// answered, so one's own latest may be missing for a moment.
+    pub fn writes(&self) -> io::Result<Vec<Write>> {
+        audit::writes(&self.layout.audit_log())
+    }
+
+    async fn wait_for<F>(
+        &mut self,
+        awaited: &'static str,
+        mut ready: impl FnMut() -> F,
+    ) -> Result<(), StartError>
+    where
+        F: Future<Output = Result<(), kube::Error>>,
+    {
+        let begun = Instant::now();
+        loop {
+            let Err(source) = ready().await else { return Ok(()) };
+            for process in &mut self.processes {
+                process.check_alive()?;
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(StartError::Late { awaited, patience: PATIENCE, source });
+            }
+            sleep(POLL).await;
+        }
+    }
+}
+
+async fn api_server_is_ready(client: &Client) -> Result<(), kube::Error> {
+    let request = http::Request::get("/readyz").body(Vec::new()).map_err(kube::Error::HttpError)?;
+    client.request_text(request).await.map(drop)
+}
+
+/// Pods are refused until their namespace has a service account, which a controller makes.
+async fn controllers_act(client: &Client) -> Result<(), kube::Error> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    accounts.get("default").await.map(drop)
+}

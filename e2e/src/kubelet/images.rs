@@ -1,0 +1,27 @@
+//! What an image is here: a program of this machine with its first arguments.
+
+use std::collections::BTreeMap;
+
+/// Which program stands for which image. An image that is not in the table is missing in the registry.
+#[derive(Clone, Debug, Default)]
+pub struct Images {
+    entry_points: BTreeMap<String, Vec<String>>,
+}
+
+impl Images {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an image whose entry point is `entry_point`: a program and the arguments before a container's own.
+    /// A container's `command` replaces all of it, as it does for a real image.
+    #[must_use]
+    pub fn with<const N: usize>(mut self, image: &str, entry_point: [&str; N]) -> Self {
+        self.entry_points.insert(image.to_owned(), entry_point.map(str::to_owned).to_vec());
+        self
+    }
+
+    pub(super) fn entry_point(&self, image: &str) -> Option<&[String]> {
+        self.entry_points.get(image).map(Vec::as_slice)
+    }
+}

@@ -1,0 +1,181 @@
+//! The life of one pod on a node: init containers in their order, then the others, until it ends or is deleted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::container::{Container, Restart};
+use super::images::Images;
+use super::status::{self, Containers, Initialisation};
+
+/// How soon a process that ended or a probe's new verdict is noticed.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A pod and its containers. Dropping it ends their processes.
+pub(super) struct Life {
+    pods: Api<Pod>,
+    seen: watch::Receiver<Pod>,
+    initial: Vec<Container>,
+    main: Vec<Container>,
+    /// Once true it stays so: a sidecar that is started again does not hold up the others.
+    initialised: bool,
+    started: Time,
+    published: Option<PodStatus>,
+}
+
+impl Life {
+    pub(super) fn new(
+        client: Client,
+        images: &Images,
+        logs: &Path,
+        seen: watch::Receiver<Pod>,
+    ) -> Self {
+        let pod = seen.borrow().clone();
+        let spec = pod.spec.clone().unwrap_or_default();
+        let policy = policy(&spec);
+        let new = |container, restart| Container::new(&pod, container, restart, images, logs);
+        let initial = spec.init_containers.iter().flatten();
+        let initial = initial.map(|container| {
+            let sidecar = container.restart_policy.as_deref() == Some("Always");
+            new(container, if sidecar { Restart::Always } else { once(policy) })
+        });
+        Self {
+            pods: Api::namespaced(client, &pod.namespace().unwrap_or_default()),
+            initial: initial.collect(),
+            main: spec.containers.iter().map(|container| new(container, policy)).collect(),
+            initialised: false,
+            started: Time(Timestamp::now()),
+            published: None,
+            seen,
+        }
+    }
+
+    pub(super) async fn live(mut self) {
+        // One that has ended before, or was evicted, is only waited for to be deleted.
+        let over = phase(&self.seen.borrow())
+            .is_some_and(|phase| phase != "Pending" && phase != "Running");
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let deleted = self.seen.borrow().metadata.deletion_timestamp.is_some();
+            if deleted {
+                return self.end().await;
+            }
+            if !over {
+                self.step();
+                self.publish().await;
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        for container in &mut self.initial {
+            container.step();
+            if !self.initialised && !container.initialised() {
+                return;
+            }
+        }
+        self.initialised = true;
+        self.main.iter_mut().for_each(Container::step);
+    }
+
+    /// Ends the containers, sidecars last, within the pod's grace period, and lets the object go.
+    async fn end(mut self) {
+        let grace = self.seen.borrow().metadata.deletion_grace_period_seconds.unwrap_or_default();
+        let deadline = Instant::now() + Duration::from_secs(grace.try_into().unwrap_or_default());
+        for containers in [&mut self.main, &mut self.initial] {
+            signal_all(containers, Signal::TERM);
+            while containers.iter().any(Container::running) && Instant::now() < deadline {
+                sleep(TICK).await;
+                containers.iter_mut().for_each(Container::reap);
+            }
+            signal_all(containers, Signal::KILL);
+        }
+        let at_once = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(Preconditions {
+                uid: self.seen.borrow().uid(),
+                ..Preconditions::default()
+            }),
+            ..DeleteParams::default()
+        };
+        let name = self.seen.borrow().name_any();
+        while let Err(error) = self.pods.delete(&name, &at_once).await {
+            if matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict())
+            {
+                return;
+            }
+            sleep(TICK).await;
+        }
+    }
+
+    /// Publishes what changed; what does not get through is tried again at the next tick.
+    async fn publish(&mut self) {
+        let now = Time(Timestamp::now());
+        let status =
+            status::of_pod(self.containers(), self.published.as_ref(), &self.started, &now);
+        if self.published.as_ref() == Some(&status) {
+            return;
+        }
+        let (name, uid) = {
+            let pod = self.seen.borrow();
+            (pod.name_any(), pod.uid())
+        };
+        // With the uid, a pod that came later under the same name is not mistaken for this one.
+        let patch = Patch::Strategic(json!({ "metadata": { "uid": uid }, "status": status }));
+        if self.pods.patch_status(&name, &PatchParams::default(), &patch).await.is_ok() {
+            self.published = Some(status);
+        }
+    }
+
+    fn containers(&self) -> Containers {
+        let initialisation = if self.initialised {
+            Initialisation::Done
+        } else if self.initial.iter().any(Container::failed) {
+            Initialisation::Failed
+        } else {
+            Initialisation::Underway
+        };
+        Containers {
+            initialisation,
+            initial: self.initial.iter().map(Container::status).collect(),
+            main: self.main.iter().map(Container::status).collect(),
+        }
+    }
+}
+
+fn signal_all(containers: &[Container], signal: Signal) {
+    for container in containers {
+        container.signal(signal);
+    }
+}
+
+fn policy(spec: &PodSpec) -> Restart {
+    match spec.restart_policy.as_deref() {
+        Some("Never") => Restart::Never,
+        Some("OnFailure") => Restart::OnFailure,
+        _ => Restart::Always,
+    }
+}
+
+/// An init container runs until it has succeeded once.
+fn once(policy: Restart) -> Restart {
+    match policy {
+        Restart::Always | Restart::OnFailure => Restart::OnFailure,
+        Restart::Never => Restart::Never,
+    }
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
+}

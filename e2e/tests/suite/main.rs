@@ -1,0 +1,12 @@
+//! Against a real Kubernetes control plane. `cargo xtask e2e` gives these tests what they need.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
+
+mod cluster;
+mod kubelet;
+mod shared;
