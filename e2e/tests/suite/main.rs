@@ -8,5 +8,6 @@
 )]
 
 mod cluster;
+mod crds;
 mod kubelet;
 mod shared;
