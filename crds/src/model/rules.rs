@@ -64,16 +64,16 @@ fn broken_of<T>(rules: &[&Rule<T>], part: Option<&T>) -> Vec<BrokenRule> {
 }
 
 /// Backends whose engines bring their own weights, or none.
-const WITHOUT_SOURCE: [&str; 3] = ["external", "simulator", "command"];
+const WITHOUT_SOURCE: [&str; 4] = ["external", "simulator", "command", "comfyui"];
 
 /// The names by which a pod would ask for GPUs itself.
 const GPU_RESOURCES: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915"];
 
 pub(super) const SOURCE_IS_NAMED: Rule<ModelSpec> = Rule {
-    expression: "self.backend in ['external', 'simulator', 'command'] || \
+    expression: "self.backend in ['external', 'simulator', 'command', 'comfyui'] || \
                  (has(self.source) && self.source != '')",
     message: "source is missing: say where the weights are, as HF://org/model, ollama://model:tag, \
-              file:///path or pvc://claim/path (only backends external, simulator and command need none)",
+              file:///path or pvc://claim/path (only backends external, simulator, command and comfyui need none)",
     field: &["source"],
     kept_by: |spec| {
         WITHOUT_SOURCE.contains(&spec.backend.as_str())

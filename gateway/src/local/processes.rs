@@ -22,7 +22,7 @@ pub(super) const STOP_GRACE: Duration = Duration::from_secs(10);
 /// Starts and stops engines as processes.
 pub(super) struct Processes {
     engines: OnceLock<Engines>,
-    models: Mutex<HashMap<ModelId, Arc<Model>>>,
+    models: Mutex<Option<HashMap<ModelId, Arc<Model>>>>,
     loading: Mutex<HashMap<InstanceId, (ModelId, Instant)>>,
     /// Set once the process ends: nothing is started any more.
     closing: AtomicBool,
@@ -49,9 +49,18 @@ impl Processes {
         drop(self.engines.set(engines));
     }
 
-    /// The Models to start engines for are now these.
+    /// The Models to start engines for are now these. After the first time, who comes and goes is
+    /// told.
     pub(super) fn know(&self, models: HashMap<ModelId, Arc<Model>>) {
-        *self.models.lock() = models;
+        let mut known = self.models.lock();
+        if let Some(before) = &*known {
+            let came = models.keys().filter(|id| !before.contains_key(id)).map(|id| (id, true));
+            let went = before.keys().filter(|id| !models.contains_key(id)).map(|id| (id, false));
+            for (id, there) in came.chain(went) {
+                self.teller.listed(id, there);
+            }
+        }
+        *known = Some(models);
     }
 
     /// Starts nothing any more: the process is about to end its engines.
@@ -94,7 +103,8 @@ impl Platform for Processes {
         if self.closing.load(Ordering::Relaxed) {
             return;
         }
-        let known = self.models.lock().get(model).map(Arc::clone);
+        let known =
+            self.models.lock().as_ref().and_then(|models| models.get(model)).map(Arc::clone);
         let (Some(engines), Some(known)) = (self.engines.get(), known) else {
             // Removed between the decision and now; the queues are about to hear of it.
             let failure = Failure::new(Reason::InvalidConfig, "its file has just been removed");

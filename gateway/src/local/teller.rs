@@ -60,7 +60,7 @@ impl Teller {
             }
         } else {
             let (done, all) = progress.done.unzip();
-            debug!(%model, substage = %progress.substage, done, all, message = progress.message, "loading");
+            debug!(%model, substage = %progress.substage, done, all, detail = progress.message, "loading");
         }
     }
 
@@ -68,6 +68,15 @@ impl Teller {
     pub(super) fn failed(&self, model: &ModelId, failure: &Failure, took: Duration) {
         if let Some((series, backend)) = self.series(model) {
             series.activated(&backend, failure.reason.into(), took);
+        }
+    }
+
+    /// A Model has come into the folder, or has gone from it.
+    pub(super) fn listed(&self, model: &ModelId, there: bool) {
+        match (&self.lines, there) {
+            (Some(lines), _) => say(&lines.lock().listed(model, there)),
+            (None, true) => info!(%model, "served"),
+            (None, false) => info!(%model, "no longer served"),
         }
     }
 
@@ -99,7 +108,7 @@ fn log(model: &ModelId, notice: &Notice) {
         Notice::Replaced => info!(%model, "stopping: its file has changed or is gone"),
         Notice::Failed { failure, retry_in, retrying } => {
             let (reason, retry_seconds) = (failure.reason, retry_in.as_secs_f64());
-            warn!(%model, %reason, message = failure.message, retry_seconds, retrying, "failed");
+            warn!(%model, %reason, detail = failure.message, retry_seconds, retrying, "failed");
         }
         Notice::Gone => info!(%model, "stopped"),
     }

@@ -129,7 +129,12 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         let problem = |text: &str| {
             format!("`{text}` is not a level; write error, warn, info, debug or trace")
         };
-        let parse = |text: &str| text.parse().map_err(|_| problem(text));
+        // A word alone would be read as the name of a part.
+        let known = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+        let parse = |text: &str| {
+            let all_known = text.split(',').all(|part| known(part.trim()));
+            all_known.then(|| text.parse().ok()).flatten().ok_or_else(|| problem(text))
+        };
         self.value(name, flag, Targets::new().with_default(default), parse, Targets::to_string)
     }
 

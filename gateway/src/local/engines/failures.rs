@@ -24,8 +24,7 @@ pub(super) fn not_started(backend: Backend, program: &str, error: &StartError) -
         return Failure::new(Reason::ProgramNotStarted, told);
     }
     if is(Errno::NOENT) {
-        let told = format!("there is no program `{program}`; {}", how_to_get(backend));
-        return Failure::new(Reason::ProgramNotFound, told);
+        return no_program(backend, program);
     }
     let told = if is(Errno::ACCESS) {
         format!("{program} may not be run; make it executable: chmod +x {program}")
@@ -35,6 +34,12 @@ pub(super) fn not_started(backend: Backend, program: &str, error: &StartError) -
         format!("{program} could not be started: {message}")
     };
     Failure::new(Reason::ProgramNotStarted, told)
+}
+
+/// There is nothing of this name.
+pub(super) fn no_program(backend: Backend, program: &str) -> Failure {
+    let told = format!("there is no program `{program}`; {}", how_to_get(backend));
+    Failure::new(Reason::ProgramNotFound, told)
 }
 
 fn how_to_get(backend: Backend) -> &'static str {

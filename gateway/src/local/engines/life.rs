@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::loading::Loading;
 use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
-use super::{Shared, external, failures, file_name, gpus, weights};
+use super::{Shared, external, failures, file_name, gpus, programs, weights};
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;
@@ -83,6 +83,7 @@ impl Life {
                 end = external::follow(self, backend) => end,
             };
         }
+        self.program_is_there(backend)?;
         let model = tokio::select! {
             biased;
             _ = self.asked_to_stop() => return Err(End::Asked),
@@ -100,6 +101,18 @@ impl Life {
                 end => return Err(end),
             }
         }
+    }
+
+    /// A program that is missing is told before gigabytes are downloaded for it.
+    fn program_is_there(&self, backend: Backend) -> Result<(), Failure> {
+        let model = ModelPlace::Path("weights.gguf".to_owned());
+        let Ok(launch) = backend.launch(&*self.model, &self.placement(0, model)) else {
+            return Ok(());
+        };
+        if programs::missing(&launch.program, &self.shared.settings.models) {
+            return Err(failures::no_program(backend, &launch.program));
+        }
+        Ok(())
     }
 
     async fn find_weights(&self, backend: Backend) -> Result<ModelPlace, Failure> {
@@ -172,19 +185,8 @@ impl Life {
     fn launch(&self, backend: Backend, model: ModelPlace) -> Result<Launch, Failure> {
         let port = self.shared.ports.free().map_err(|error| failures::no_port(&error))?;
         let folder = self.folder();
-        let placement = Placement {
-            platform: Platform::Process,
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port,
-            model,
-            gpu: gpus::asked_by(&self.model.spec, Path::new("/dev")),
-            adapters: 0,
-            adapter_rank: None,
-            simulator_program: Some(self.shared.settings.program.to_string_lossy().into_owned()),
-            data_dir: folder.to_string_lossy().into_owned(),
-        };
         let launch = backend
-            .launch(&*self.model, &placement)
+            .launch(&*self.model, &self.placement(port, model))
             .map_err(|error| failures::not_launched(&error))?;
         let write = |path: &Path, contents: &str| {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -196,6 +198,20 @@ impl Life {
             write(&path, &file.contents).map_err(|error| failures::not_written(&path, &error))?;
         }
         Ok(launch)
+    }
+
+    fn placement(&self, port: u16, model: ModelPlace) -> Placement {
+        Placement {
+            platform: Platform::Process,
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port,
+            model,
+            gpu: gpus::asked_by(&self.model.spec, Path::new("/dev")),
+            adapters: 0,
+            adapter_rank: None,
+            simulator_program: Some(self.shared.settings.program.to_string_lossy().into_owned()),
+            data_dir: self.folder().to_string_lossy().into_owned(),
+        }
     }
 
     async fn start(&self, backend: Backend, launch: &Launch) -> Result<Supervised, Failure> {

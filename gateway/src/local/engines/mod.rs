@@ -13,6 +13,7 @@ mod life;
 mod loading;
 mod output;
 mod ports;
+mod programs;
 mod supervised;
 mod weights;
 

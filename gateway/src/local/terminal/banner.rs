@@ -17,6 +17,7 @@ pub struct Row {
     backend: String,
     group: String,
     state: String,
+    priority: i32,
     makes: Makes,
 }
 
@@ -26,6 +27,8 @@ enum Makes {
     Text,
     Images,
     Embeddings,
+    /// Nothing that one line of curl could ask for.
+    Other,
 }
 
 impl Row {
@@ -37,6 +40,7 @@ impl Row {
             backend: model.spec.backend.clone(),
             group: gpu.and_then(|gpu| gpu.shared.clone()).unwrap_or_default(),
             state: state.into(),
+            priority: gpu.and_then(|gpu| gpu.priority).unwrap_or_default(),
             makes: makes(model),
         }
     }
@@ -53,7 +57,7 @@ fn makes(model: &Model) -> Makes {
     if spec.config.get("embeddings").and_then(serde_json::Value::as_bool) == Some(true) {
         return Makes::Embeddings;
     }
-    Makes::Text
+    if apis.is_empty() || apis.contains(&Api::Chat) { Makes::Text } else { Makes::Other }
 }
 
 /// The whole summary; shown by its `Display`.
@@ -126,7 +130,10 @@ impl Banner {
             ideas.push((format!("Chat with {}", row.name), chat(url, &row.name, false)));
             // The other member of a group shows a swap.
             let second = texts
-                .find(|other| !row.group.is_empty() && other.group == row.group)
+                .find(|other| {
+                    let equals = other.group == row.group && other.priority == row.priority;
+                    equals && !row.group.is_empty()
+                })
                 .unwrap_or(row);
             let what = if second.name == row.name {
                 format!("Watch {} answer", row.name)

@@ -11,7 +11,7 @@ use owo_colors::OwoColorize;
 use super::{counted, short};
 
 /// Progress is told again when it has come this many percent further.
-const STEP: u64 = 10;
+const STEP: u64 = 25;
 /// A longer message of an engine is cut: the log has all of it.
 const LONGEST_MESSAGE: usize = 120;
 
@@ -76,6 +76,16 @@ impl Lines {
                 format!("{name}: {failed}: {failure}; {next}")
             }
             Notice::Gone => format!("{name}: stopped"),
+        }
+    }
+
+    /// A Model has come into the folder, or has gone from it.
+    pub fn listed(&self, model: &ModelId, there: bool) -> String {
+        let name = self.name(&short(model));
+        if there {
+            format!("{name}: served from now on")
+        } else {
+            format!("{name}: no longer served")
         }
     }
 
@@ -199,8 +209,16 @@ mod tests {
                 lines.progress(&qwen(), InstanceId(1), &Progress { substage, done, message })
             })
             .collect();
-        assert_eq!(told.len(), 11);
-        assert_eq!(told[4], "qwen: loading 40 %");
+        assert_eq!(
+            told,
+            [
+                "qwen: loading 0 %",
+                "qwen: loading 25 %",
+                "qwen: loading 50 %",
+                "qwen: loading 75 %",
+                "qwen: loading 100 %"
+            ]
+        );
     }
 
     #[test]
