@@ -78,8 +78,8 @@ pub(crate) const NODE: Need = Need {
 pub(crate) const GO: Need = Need {
     name: "Go 1.21 or newer",
     programs: &["go"],
-    // From this version on, Go fetches the newer one that a module asks for.
-    proof: &["go", "help", "toolchain"],
+    // From this version on, Go fetches the newer one that a module asks for, and has a setting for it.
+    proof: &["sh", "-c", "test -n \"$(go env GOTOOLCHAIN)\""],
     why: "etcd and Kubernetes are written in it",
     packages: ["golang-go", "golang", "go", "go", "go", "go"],
 };
