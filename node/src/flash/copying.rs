@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +9,7 @@ use flexinfer_core::loading::{Piece, Plan};
 
 use super::arguments::Arguments;
 use super::error::FlashError;
+use super::mover::{Fault, Mover};
 use super::part::Part;
 use super::walk::{Entry, Identity};
 use super::{spans, verify};
@@ -86,10 +86,10 @@ impl<'a> Copying<'a> {
     }
 
     fn work(&self) {
-        let mut buffers = Buffers::new(self.arguments.buffer_kb << 10);
+        let mut mover = Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify);
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let Some(file) = self.files.get(piece.file) else { return };
-            if let Err(error) = self.piece(file, piece, &mut buffers) {
+            if let Err(error) = self.piece(file, piece, &mut mover) {
                 // No other worker takes a piece any more.
                 self.next.store(self.pieces.len(), Ordering::Relaxed);
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,26 +99,29 @@ impl<'a> Copying<'a> {
         }
     }
 
-    fn piece(
-        &self,
-        file: &Copied<'_>,
-        piece: &Piece,
-        buffers: &mut Buffers,
-    ) -> Result<(), FlashError> {
+    fn piece(&self, file: &Copied<'_>, piece: &Piece, mover: &mut Mover) -> Result<(), FlashError> {
         let entry = file.entry;
         let reading = |error| FlashError::reading(&entry.file, error);
         let part = file.part(self.arguments)?;
         let source = File::open(&entry.file).map_err(reading)?;
         entry.is_still(&source.metadata().map_err(reading)?)?;
+        let own;
+        let copy = if piece.length == entry.found.length {
+            &part.file
+        } else {
+            own = part.open_again().map_err(|error| FlashError::writing(part.path(), error))?;
+            &own
+        };
+        let ends = Ends { entry, source: &source, part: &part, copy };
         let range = piece.from..piece.from + piece.length;
         let sparse = entry.found.stored < entry.found.length;
         if sparse {
             for span in spans::stored(&source, range) {
-                self.span(entry, &source, &part, span.map_err(reading)?, buffers)?;
+                self.span(&ends, span.map_err(reading)?, mover)?;
             }
         } else {
             advise_to_read_ahead(&source, piece);
-            self.span(entry, &source, &part, range, buffers)?;
+            self.span(&ends, range, mover)?;
         }
         if file.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             file.part.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -127,38 +130,29 @@ impl<'a> Copying<'a> {
         Ok(())
     }
 
-    /// Copies `span`, one buffer at a time.
+    /// Copies `span`, one read at a time.
     fn span(
         &self,
-        entry: &Entry,
-        source: &File,
-        part: &Part,
+        ends: &Ends<'_>,
         span: std::ops::Range<u64>,
-        buffers: &mut Buffers,
+        mover: &mut Mover,
     ) -> Result<(), FlashError> {
         let mut at = span.start;
         while at < span.end {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(FlashError::Stopped);
             }
-            let wanted = usize::try_from(span.end - at).unwrap_or(usize::MAX);
-            let buffer = buffers.first(wanted);
-            let read = source.read_at(buffer, at);
-            let read = read.map_err(|error| FlashError::reading(&entry.file, error))?;
-            let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else {
+            let moved = mover.step(ends.source, ends.copy, at, span.end - at);
+            let moved = moved.map_err(|fault| ends.explain(fault))?;
+            if moved == 0 {
                 // It ends before its length: somebody has cut it.
-                return Err(FlashError::Changed { path: entry.file.clone() });
-            };
-            let written = part.file.write_all_at(bytes, at);
-            written.map_err(|error| FlashError::writing(part.target(), error))?;
-            if self.arguments.verify {
-                buffers.read_back(read, part, at)?;
+                return Err(FlashError::Changed { path: ends.entry.file.clone() });
             }
             if !self.arguments.keep_page_cache {
-                forget(source, at, read as u64);
+                forget(ends.source, at, moved);
             }
-            at += read as u64;
-            self.tell(read as u64);
+            at += moved;
+            self.tell(moved);
         }
         Ok(())
     }
@@ -185,6 +179,25 @@ impl<'a> Copying<'a> {
     }
 }
 
+/// The two ends of the copying of one piece.
+struct Ends<'a> {
+    entry: &'a Entry,
+    source: &'a File,
+    part: &'a Part,
+    /// The part, with a position that no other worker moves.
+    copy: &'a File,
+}
+
+impl Ends<'_> {
+    fn explain(&self, fault: Fault) -> FlashError {
+        match fault {
+            Fault::Source(error) => FlashError::reading(&self.entry.file, error),
+            Fault::Copy(error) => FlashError::writing(self.part.target(), error),
+            Fault::Different => FlashError::Different { path: self.part.target().to_path_buf() },
+        }
+    }
+}
+
 impl Copied<'_> {
     /// The part of this file, begun by the first who asks.
     fn part(&self, arguments: &Arguments) -> Result<Arc<Part>, FlashError> {
@@ -205,37 +218,6 @@ impl Entry {
     fn is_still(&self, metadata: &fs::Metadata) -> Result<(), FlashError> {
         let same = Identity::of(metadata) == self.identity;
         if same { Ok(()) } else { Err(FlashError::Changed { path: self.file.clone() }) }
-    }
-}
-
-/// What one worker reads into, allocated once.
-struct Buffers {
-    size: usize,
-    read: Vec<u8>,
-    again: Vec<u8>,
-}
-
-impl Buffers {
-    fn new(size: usize) -> Self {
-        Self { size, read: vec![0; size], again: Vec::new() }
-    }
-
-    /// At most `wanted` bytes to read into.
-    fn first(&mut self, wanted: usize) -> &mut [u8] {
-        let length = wanted.min(self.size);
-        self.read.get_mut(..length).unwrap_or_default()
-    }
-
-    /// Whether the part has at `at` what was read last, `length` bytes.
-    fn read_back(&mut self, length: usize, part: &Part, at: u64) -> Result<(), FlashError> {
-        self.again.resize(length, 0);
-        let read = part.file.read_exact_at(&mut self.again, at);
-        read.map_err(|error| FlashError::writing(part.path(), error))?;
-        if self.read.get(..length) == Some(self.again.as_slice()) {
-            return Ok(());
-        }
-        let path = part.target().to_path_buf();
-        Err(FlashError::Different { path, what: "reading it back gives other bytes" })
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) enum FlashError {
     Damaged(Failure),
     #[error("{} was changed or removed while it was copied; let its writer finish first", .path.display())]
     Changed { path: PathBuf },
-    #[error("the copy of {} is not what was read: {what}; check the memory of this node", .path.display())]
-    Different { path: PathBuf, what: &'static str },
+    #[error("{} was written and reads back otherwise; check the memory of this node", .path.display())]
+    Different { path: PathBuf },
     #[error(
         "{} has the SHA-256 {found} and its name says {wanted}; get it again",
         .path.display()

@@ -9,6 +9,7 @@ mod copying;
 mod error;
 mod load;
 mod lock;
+mod mover;
 mod part;
 mod record;
 mod spans;

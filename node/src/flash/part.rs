@@ -37,6 +37,11 @@ impl Part {
         Ok(part)
     }
 
+    /// The file once more, with a position of its own.
+    pub(super) fn open_again(&self) -> io::Result<File> {
+        File::options().read(true).write(true).open(&self.path)
+    }
+
     /// Where it lies now.
     pub(super) fn path(&self) -> &Path {
         &self.path
