@@ -4,6 +4,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::{Models, model};
+use crate::shared::eventually;
 
 /// Where each heading begins, and the text below it.
 fn cells(table: &str) -> Vec<(String, String)> {
@@ -47,7 +48,12 @@ async fn kubectl_get_mdl_shows_what_each_model_does() {
 #[tokio::test]
 async fn kubectl_explain_tells_what_a_field_is_for() {
     let models = Models::new().await;
-    let printed = models.succeed(&["explain", "model.spec.gpu.shared"], "").await.stdout;
+    // A server publishes what it knows of a new kind a moment after it serves the kind.
+    let printed = eventually("the kind is described", async || {
+        let printed = models.kubectl(&["explain", "model.spec.gpu.shared"], "").await;
+        printed.success.then_some(printed.stdout)
+    })
+    .await;
     assert!(printed.contains("shared <string>"), "{printed}");
     assert!(printed.contains("DESCRIPTION"), "{printed}");
 }
