@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::UsageEvents;
-use flexinfer_core::openai::UsageReader;
+use flexinfer_core::openai::{Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
 use http::HeaderValue;
@@ -18,7 +18,6 @@ use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::Booking;
 use crate::replay::{Held, Replay, Upload};
-use crate::stages::understand::Understood;
 
 /// One request.
 pub struct Context {

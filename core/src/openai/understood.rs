@@ -3,6 +3,9 @@
 use super::{BodyKind, Facts, Form, FormScanner};
 use crate::rejection::Rejection;
 
+/// A form is scanned in steps of this many bytes, which is what the scanner copies at once.
+const STEP: usize = 64 * 1024;
+
 /// What a request's body says, whatever kind it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Understood {
@@ -25,7 +28,9 @@ impl Understood {
             BodyKind::Json => Facts::read(body).map(Self::Json),
             BodyKind::Form(boundary) => {
                 let mut scanner = FormScanner::new(boundary);
-                scanner.push(body)?;
+                for step in body.chunks(STEP) {
+                    scanner.push(step)?;
+                }
                 scanner.finish().map(Self::Form)
             }
             BodyKind::Opaque => Ok(Self::Opaque),

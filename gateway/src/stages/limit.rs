@@ -4,12 +4,11 @@
 use flexinfer_core::backends::Api;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::{Demand, Need, UsageEvents, validate, with_usage};
-use flexinfer_core::openai::UsageReader;
 use flexinfer_core::openai::paths::Operation;
+use flexinfer_core::openai::{Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use http::HeaderValue;
 
-use super::understand::Understood;
 use crate::context::{Body, Context, Ruled, Target};
 use crate::metrics::Outcome;
 use crate::parts::Parts;

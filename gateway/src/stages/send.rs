@@ -1,7 +1,7 @@
 //! Writes the request for the engine: its own name for the model, its own path, a length; every other
 //! byte of the body as the client sent it.
 
-use flexinfer_core::rewriting::splice;
+use flexinfer_core::rewriting::{for_engine, splice};
 use http::HeaderValue;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use pingora_core::{ErrorType, OrErr, Result};
@@ -54,7 +54,7 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
 /// The body as the booked model's engine shall see it.
 fn upload<'a>(body: &'a mut Body, booking: &Booking) -> Result<&'a Upload> {
     let name = booking.served.name_for_engine();
-    let mut splices = name.map(|name| body.understood.renamed(name)).unwrap_or_default();
+    let mut splices = for_engine(&body.understood, name);
     splices.extend_from_slice(&body.changes);
     // The spans were found in this very body: that they do not fit is a fault of ours, answered as one.
     let rope =

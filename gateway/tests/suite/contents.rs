@@ -66,6 +66,23 @@ async fn body_16_what_only_some_parsers_accept_is_refused() {
 }
 
 #[tokio::test]
+async fn body_08_a_byte_order_mark_does_not_reach_the_engine() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let models = vec![model("m", None), model("renamed", Some("other"))];
+    let world = World::new(engine.address, models);
+    let mut client = Client::connect(world.address).await.unwrap();
+    for (text, sent_on) in [
+        (r#"{"model":"m","prompt":"x"}"#, r#"{"model":"m","prompt":"x"}"#),
+        (r#"{"model":"renamed","prompt":"x"}"#, r#"{"model":"other","prompt":"x"}"#),
+    ] {
+        client.post(CHAT, &[b"\xef\xbb\xbf", text.as_bytes()].concat()).await.unwrap();
+        assert_eq!(client.answer().await.unwrap().status(), 200, "{text}");
+        let requests = engine.requests();
+        assert_eq!(requests.last().unwrap().body, sent_on.as_bytes());
+    }
+}
+
+#[tokio::test]
 async fn body_02_an_answer_with_duplicate_keys_goes_to_the_client_as_it_is() {
     let text = r#"{"id":"a","object":"chat.completion","id":"a","choices":[],"usage":{"prompt_tokens":1}}"#;
     let engine = Origin::answering(text).await.unwrap();
