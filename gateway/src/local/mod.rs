@@ -11,6 +11,7 @@ mod status;
 mod supervise;
 mod teller;
 mod terminal;
+mod world;
 
 pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Settings, Sink};

@@ -1,0 +1,213 @@
+//! What a gateway in local mode knows and runs, as it follows from the folder of Models.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use flexinfer_core::activation::Report;
+use flexinfer_core::fleet::{Fleet, Served};
+use flexinfer_core::ids::GroupId;
+use flexinfer_core::openai::Liveness;
+use flexinfer_core::queueing::Phase;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::models::Models;
+use super::processes::Processes;
+use super::teller::Teller;
+use super::{Contents, Engines, Lines, Row, status};
+use crate::admin::Pages;
+use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
+use crate::parts::Parts;
+use crate::queues::Queues;
+use crate::replay::Budget;
+use crate::rules::Rules;
+use crate::settings::{LogFormat, Settings};
+
+/// What changes with the folder.
+pub(super) struct World {
+    models: Mutex<Models>,
+    /// What was complained about last, so that it is not said again with every change.
+    complaints: Mutex<Vec<String>>,
+    fleet: Arc<ArcSwap<Fleet>>,
+    queues: Arc<Queues>,
+    processes: Arc<Processes>,
+    metrics: Arc<Metrics>,
+    rules: Rules,
+    /// The groups that `--vram-budget` names.
+    budgeted: Vec<String>,
+}
+
+impl World {
+    /// A world without models. Its engines are started in `folder`.
+    pub(super) fn new(
+        folder: &Path,
+        settings: &Settings,
+        metrics: &Arc<Metrics>,
+    ) -> anyhow::Result<Arc<Self>> {
+        let rules = Rules::new(&settings.rules)?;
+        let fleet: Arc<ArcSwap<Fleet>> = Arc::default();
+        let lines = (settings.log_format == LogFormat::Text)
+            .then(|| Lines::new(std::io::stdout().is_terminal()));
+        let teller = Teller::new(lines, Arc::clone(metrics), Arc::clone(&fleet));
+        let (reports, reported) = mpsc::unbounded_channel();
+        let processes = Processes::new(reports.clone(), teller);
+        let orders = Arc::clone(&processes) as _;
+        let budgets = settings.vram_budgets.clone();
+        let queues = Queues::new(settings.queue, budgets, orders, Handle::current());
+        processes.attach(engines(folder, settings, reports)?);
+        tokio::spawn(heed(reported, Arc::clone(&processes), Arc::clone(&queues)));
+        Ok(Arc::new(Self {
+            models: Mutex::default(),
+            complaints: Mutex::default(),
+            fleet,
+            queues,
+            processes,
+            metrics: Arc::clone(metrics),
+            rules,
+            budgeted: settings.vram_budgets.keys().cloned().collect(),
+        }))
+    }
+
+    /// Serves what the folder says now.
+    pub(super) fn apply(&self, contents: Contents) {
+        // Held to the end, so that two changes do not mix.
+        let mut models = self.models.lock();
+        let mut taken = models.take(contents);
+        taken.complaints.extend(self.budgets_of_nobody(&taken.fleet));
+        let before = std::mem::replace(&mut *self.complaints.lock(), taken.complaints.clone());
+        for complaint in taken.complaints.iter().filter(|complaint| !before.contains(complaint)) {
+            warn!("{complaint}");
+        }
+        self.metrics.know(taken.fleet.listed().map(|served| served.name()));
+        self.processes.know(taken.models);
+        let fleet = Arc::new(taken.fleet);
+        self.fleet.store(Arc::clone(&fleet));
+        self.queues.configure(fleet);
+    }
+
+    /// A budget for a group that no Model is in is most likely misspelt.
+    fn budgets_of_nobody(&self, fleet: &Fleet) -> Vec<String> {
+        let is_in = |served: &Arc<Served>, budgeted: &str| matches!(&served.effective.group, GroupId::Shared { name, .. } if **name == *budgeted);
+        let of_nobody = |budgeted: &&String| !fleet.all().any(|served| is_in(served, budgeted));
+        let told = |group| format!("--vram-budget names the group {group}, which no Model is in");
+        self.budgeted.iter().filter(of_nobody).map(told).collect()
+    }
+
+    /// How many models are offered.
+    pub(super) fn offered(&self) -> usize {
+        self.fleet.load().listed().count()
+    }
+
+    /// The engines' side.
+    pub(super) fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// What the request path works with.
+    pub(super) fn parts(
+        self: &Arc<Self>,
+        settings: &Settings,
+        lifecycle: &Arc<Lifecycle>,
+    ) -> Parts {
+        let queues = Arc::clone(&self.queues);
+        Parts {
+            fleet: Arc::clone(&self.fleet),
+            dispatch: Arc::new(Arc::clone(&self.queues)),
+            liveness: Arc::new(move |served| liveness(&queues, served)),
+            limits: settings.limits,
+            rules: self.rules.clone(),
+            budget: Budget::new(settings.max_buffered_bytes),
+            lifecycle: Arc::clone(lifecycle),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// What the admin port shows.
+    pub(super) fn pages(self: &Arc<Self>, settings: &Settings, lifecycle: Arc<Lifecycle>) -> Pages {
+        let (shown, measured) = (Arc::clone(self), Arc::clone(self));
+        Pages {
+            metrics: Arc::clone(&self.metrics),
+            refresh: Arc::new(move || measured.measure()),
+            lifecycle,
+            settings: Arc::new(settings.shown.clone()),
+            models: Arc::new(move || {
+                let lines = |id: &_| {
+                    shown.processes.engines().map_or_else(Vec::new, |all| all.log_lines(id))
+                };
+                status::page(&shown.queues, lines)
+            }),
+        }
+    }
+
+    /// Brings the gauges up to date.
+    fn measure(&self) {
+        let fleet = self.fleet.load();
+        for member in self.queues.view().iter().flat_map(|group| &group.members) {
+            if let Some(served) = fleet.get(&member.id) {
+                let endpoints = usize::from(member.phase == Phase::Ready);
+                let active = member.in_flight as usize;
+                self.metrics.model(served.name()).set_load(member.waiting, active, endpoints);
+            }
+        }
+    }
+
+    /// The models for the summary at the start.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let models = self.models.lock();
+        let fleet = self.fleet.load();
+        let row = |served: &Arc<Served>| {
+            let id = &served.effective.id;
+            let phase = self.queues.member(id).map_or(Phase::Idle, |member| member.phase);
+            let state = if phase == Phase::Idle {
+                "asleep".into()
+            } else {
+                phase.to_string().to_lowercase()
+            };
+            Some(Row::new(id, models.get(id)?, state))
+        };
+        fleet.listed().filter_map(row).collect()
+    }
+}
+
+fn engines(
+    folder: &Path,
+    settings: &Settings,
+    reports: mpsc::UnboundedSender<Report>,
+) -> anyhow::Result<Engines> {
+    let data = &settings.data_dir;
+    let unmade =
+        || format!("cannot make the data folder {}; name another with --data-dir", data.display());
+    std::fs::create_dir_all(data).with_context(unmade)?;
+    let engines = super::Settings {
+        program: std::env::current_exe().context("cannot find this program's own file")?,
+        data: data.canonicalize().with_context(unmade)?,
+        models: PathBuf::from(folder),
+        claims: settings.claims.clone(),
+        fetching: settings.fetching.clone(),
+    };
+    // The channel closes only when the process ends.
+    let sink = Arc::new(move |report| drop(reports.send(report)));
+    Ok(Engines::new(engines, sink, Handle::current()))
+}
+
+/// Passes reports on, one at a time and in their order.
+async fn heed(
+    mut reports: mpsc::UnboundedReceiver<Report>,
+    processes: Arc<Processes>,
+    queues: Arc<Queues>,
+) {
+    while let Some(report) = reports.recv().await {
+        processes.heed(&queues, report);
+    }
+}
+
+fn liveness(queues: &Queues, served: &Served) -> Liveness {
+    let phase = queues.member(&served.effective.id).map_or(Phase::Idle, |member| member.phase);
+    Liveness { ready: phase == Phase::Ready, phase: phase.into() }
+}
