@@ -213,9 +213,19 @@ fn a_model_that_the_hub_does_not_have_is_a_bad_source() {
     let hub = Hub::start();
     let world = World::with_hub(&hub.endpoint);
     let failure = world.failed(world.start_model(&model(&json!({
-        "backend": "vllm", "source": "HF://org/missing"
+        "backend": "vllm", "source": "HF://org/missing", "config": { "command": ["sh"] }
     }))));
     assert_failure(&failure, Reason::BadSource, &["org/missing"]);
+}
+
+#[test]
+fn a_program_that_is_missing_is_told_before_its_weights_are_downloaded() {
+    let hub = Hub::start();
+    let world = World::with_hub(&hub.endpoint);
+    let failure = world.failed(world.start_model(&model(&json!({
+        "backend": "vllm", "source": "HF://org/missing", "config": { "command": ["no-such-engine"] }
+    }))));
+    assert_failure(&failure, Reason::ProgramNotFound, &["no-such-engine"]);
 }
 
 #[test]
@@ -267,7 +277,7 @@ fn an_external_engine_is_ready_while_it_answers_and_never_started() {
     let instance = world.start_model(&model(&spec));
     assert_eq!(world.ready(instance), address);
     let failure = world.failed(instance);
-    assert_failure(&failure, Reason::LoadTimeout, &["no engine answers", "spec.config.url"]);
+    assert_failure(&failure, Reason::Unreachable, &["no engine answers", "spec.config.url"]);
 }
 
 #[test]

@@ -74,11 +74,11 @@ async fn queue_17_as_many_wait_for_a_slot_of_a_warm_model_as_may() {
 async fn queue_17_with_a_bound_of_zero_nobody_waits_and_the_model_still_wakes() {
     let llama = bounded(0);
     let gateway = Serving::start(&[("llama.yaml", &llama)]).await;
-    assert_refused(&gateway.chat("llama").await, 503, "queue_full", &["0 requests"]);
+    assert_refused(&gateway.chat("llama").await, 503, "queue_full", &["takes no queue"]);
     gateway.until_phase("llama", "Ready").await;
     assert_ok(&gateway.chat("llama").await);
     let holder = gateway.stream("llama", WITHOUT_END).await;
-    assert_refused(&gateway.chat("llama").await, 503, "queue_full", &["0 requests"]);
+    assert_refused(&gateway.chat("llama").await, 503, "queue_full", &["takes no queue"]);
     drop(holder);
     gateway.until_quiet("llama").await;
     assert_ok(&gateway.chat("llama").await);

@@ -83,7 +83,6 @@ impl Life {
                 end = external::follow(self, backend) => end,
             };
         }
-        self.program_is_there(backend)?;
         let model = tokio::select! {
             biased;
             _ = self.asked_to_stop() => return Err(End::Asked),
@@ -117,7 +116,9 @@ impl Life {
 
     async fn find_weights(&self, backend: Backend) -> Result<ModelPlace, Failure> {
         let spec = &self.model.spec;
-        weights::find(&self.shared.settings, backend, spec, |step| self.progress(step)).await
+        let program = || self.program_is_there(backend);
+        weights::find(&self.shared.settings, backend, spec, program, |step| self.progress(step))
+            .await
     }
 
     /// Starts the engine once and follows it to its end.

@@ -11,12 +11,14 @@ use flexinfer_crds::ModelSpec;
 
 use super::Settings;
 
-/// Finds or downloads the weights that `spec` names. Cancelled by dropping; what was downloaded by
+/// Finds or downloads the weights that `spec` names; whatever `before_download` has against it is
+/// told instead of downloading. Cancelled by dropping; what was downloaded by
 /// then is kept, and the next attempt goes on from there.
 pub(super) async fn find(
     settings: &Settings,
     backend: Backend,
     spec: &ModelSpec,
+    before_download: impl FnOnce() -> Result<(), Failure> + Send,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<ModelPlace, Failure> {
     let Some(text) = spec.source.as_deref().filter(|source| !source.is_empty()) else {
@@ -46,6 +48,7 @@ pub(super) async fn find(
         }
         Place::ByEngine(_) => Ok(ModelPlace::Reference(text.to_owned())),
         Place::Downloaded { folder, .. } => {
+            before_download()?;
             let model = flexinfer_fetching::fetch(
                 &source,
                 &selection,
