@@ -14,6 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use super::coalesced::Coalesced;
+
 /// How long a new connection may stay silent.
 const FIRST_BYTE_LIMIT: Duration = Duration::from_secs(60);
 
@@ -68,12 +70,12 @@ async fn serve<A>(
         }
         Err(_) => return debug!(%client, "a connection stayed silent"),
     };
-    let stream = Box::new(labelled(socket, client));
+    let stream = labelled(socket, client);
     if http2 {
-        app.process_new(stream, &stopping).await;
+        app.process_new(Box::new(stream), &stopping).await;
         return;
     }
-    let mut session = ServerSession::new_http1(stream);
+    let mut session = ServerSession::new_http1(Box::new(Coalesced::new(stream)));
     session.set_keepalive(Some(KEEPALIVE_SECONDS));
     session.set_pipelining_enabled(true);
     let mut kept = app.process_new_http(session, &stopping).await;

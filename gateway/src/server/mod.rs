@@ -4,6 +4,7 @@
 //! the moment it is told to stop. Here the process is ours: a gateway is a value that several of can live
 //! in one process (tests do that, on port 0), and it stops in the order that [`Running::stop`] tells.
 
+mod coalesced;
 mod connection;
 mod listener;
 
