@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use flexinfer_core::activation::{Failure, Reason, Report};
+use flexinfer_core::activation::{Failure, Reason, Report, Substage};
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_core::queueing::Notice;
 use flexinfer_crds::Model;
@@ -23,7 +23,8 @@ pub(super) const STOP_GRACE: Duration = Duration::from_secs(10);
 pub(super) struct Processes {
     engines: OnceLock<Engines>,
     models: Mutex<Option<HashMap<ModelId, Arc<Model>>>>,
-    loading: Mutex<HashMap<InstanceId, (ModelId, Instant)>>,
+    loading: Mutex<HashMap<InstanceId, Load>>,
+    ready: Mutex<HashMap<InstanceId, ModelId>>,
     /// Set once the process ends: nothing is started any more.
     closing: AtomicBool,
     reports: mpsc::UnboundedSender<Report>,
@@ -37,6 +38,7 @@ impl Processes {
             engines: OnceLock::new(),
             models: Mutex::default(),
             loading: Mutex::default(),
+            ready: Mutex::default(),
             closing: AtomicBool::new(false),
             reports,
             teller,
@@ -73,29 +75,49 @@ impl Processes {
         self.engines.get()
     }
 
-    /// Passes one report on to `queues`, and tells people what is in it.
+    /// Passes one report on to `queues`, and tells people and metrics what is in it.
     pub(super) fn heed(&self, queues: &Queues, report: Report) {
         match &report {
             Report::Progress { instance, progress } => {
-                let model = self.loading.lock().get(instance).map(|(model, _)| model.clone());
-                if let Some(model) = model {
-                    self.teller.progress(&model, *instance, progress);
+                if let Some(load) = self.loading.lock().get_mut(instance) {
+                    load.substage = progress.substage;
+                    self.teller.progress(&load.model, *instance, progress);
+                }
+            }
+            Report::Ready { instance, .. } => {
+                self.teller.forget(*instance);
+                if let Some(load) = self.loading.lock().remove(instance) {
+                    self.teller.endpoint(&load.model, true);
+                    self.ready.lock().insert(*instance, load.model);
                 }
             }
             Report::Failed { instance, failure } => {
-                self.teller.forget(*instance);
-                let loading = self.loading.lock().remove(instance);
-                if let Some((model, began)) = loading {
-                    self.teller.failed(&model, failure, began.elapsed());
+                if let Some(load) = self.loading.lock().remove(instance) {
+                    self.teller.failed(&load.model, failure, load.substage, load.began.elapsed());
                 }
+                self.ended(*instance);
             }
-            Report::Ready { instance, .. } | Report::Gone { instance } => {
-                self.teller.forget(*instance);
+            Report::Gone { instance } => {
                 self.loading.lock().remove(instance);
+                self.ended(*instance);
             }
         }
         queues.report(report);
     }
+
+    fn ended(&self, instance: InstanceId) {
+        self.teller.forget(instance);
+        if let Some(model) = self.ready.lock().remove(&instance) {
+            self.teller.endpoint(&model, false);
+        }
+    }
+}
+
+/// A load under way.
+struct Load {
+    model: ModelId,
+    began: Instant,
+    substage: Substage,
 }
 
 impl Platform for Processes {
@@ -111,7 +133,9 @@ impl Platform for Processes {
             drop(self.reports.send(Report::Failed { instance, failure }));
             return;
         };
-        self.loading.lock().insert(instance, (model.clone(), Instant::now()));
+        let (model, substage) = (model.clone(), Substage::LoadingWeights);
+        let load = Load { model, began: Instant::now(), substage };
+        self.loading.lock().insert(instance, load);
         engines.start(instance, known);
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flexinfer_core::activation::{Failure, Progress};
+use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_core::queueing::Notice;
@@ -64,10 +64,26 @@ impl Teller {
         }
     }
 
-    /// An activation that took this long came to nothing, or an engine has crashed.
-    pub(super) fn failed(&self, model: &ModelId, failure: &Failure, took: Duration) {
+    /// An engine became ready, or ceased to be.
+    pub(super) fn endpoint(&self, model: &ModelId, ready: bool) {
+        if let Some((series, _)) = self.series(model) {
+            series.endpoint_changed(ready);
+        }
+    }
+
+    /// An activation that had come to `substage` and took this long came to nothing.
+    pub(super) fn failed(
+        &self,
+        model: &ModelId,
+        failure: &Failure,
+        substage: Substage,
+        took: Duration,
+    ) {
         if let Some((series, backend)) = self.series(model) {
             series.activated(&backend, failure.reason.into(), took);
+            if failure.reason == Reason::LoadTimeout {
+                series.load_stalled(substage.into());
+            }
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) struct Series {
     pub(super) queue_depth: IntGauge,
     pub(super) active_connections: IntGauge,
     pub(super) endpoint_count: IntGauge,
+    pub(super) endpoint_changes: [IntCounter; 2],
+    pub(super) stalled_loads: IntCounterVec,
     pub(super) activation_retries: IntCounter,
     pub(super) activation_retry_wait: Histogram,
     pub(super) prompt_tokens: Histogram,
@@ -130,6 +132,17 @@ impl ModelSeries {
         self.0.queue_depth.set(gauged(waiting));
         self.0.active_connections.set(gauged(active));
         self.0.endpoint_count.set(gauged(endpoints));
+    }
+
+    /// An engine became ready, or ceased to be.
+    pub fn endpoint_changed(&self, ready: bool) {
+        let [added, removed] = &self.0.endpoint_changes;
+        if ready { added.inc() } else { removed.inc() }
+    }
+
+    /// A load was given up at its start-up limit, while it was at `substage`.
+    pub fn load_stalled(&self, substage: &'static str) {
+        self.0.stalled_loads.with_label_values(&[self.0.name.as_str(), substage]).inc();
     }
 
     /// An engine was asked for.

@@ -19,6 +19,9 @@ const CLAMP_REASON: &str = "context_window_headroom";
 const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
 const RETRY_REASONS: &[&str] = &["connect", "reset"];
 
+/// The values of `change_type`.
+const ENDPOINT_CHANGES: [&str; 2] = ["added", "removed"];
+
 /// The metrics by name, each a table of series.
 pub(super) struct Tables {
     pub(super) requests: IntCounterVec,
@@ -31,6 +34,8 @@ pub(super) struct Tables {
     pub(super) queue_depth: IntGaugeVec,
     pub(super) active_connections: IntGaugeVec,
     pub(super) endpoint_count: IntGaugeVec,
+    pub(super) endpoint_changes: IntCounterVec,
+    pub(super) stalled_loads: IntCounterVec,
     pub(super) activation_retries: IntCounterVec,
     pub(super) activation_retry_wait: HistogramVec,
     pub(super) activation_duration: HistogramVec,
@@ -118,6 +123,16 @@ impl Tables {
             queue_depth: new.gauge("queue_depth", "Requests that wait.")?,
             active_connections: new.gauge("active_connections", "Requests that hold a slot.")?,
             endpoint_count: new.gauge("endpoint_count", "Engines that are ready.")?,
+            endpoint_changes: new.counter(
+                "endpoint_changes_total",
+                "Engines that became ready, and that ceased to be.",
+                &["model", "change_type"],
+            )?,
+            stalled_loads: new.counter(
+                "stalled_load_total",
+                "Loads that were given up at their start-up limit.",
+                &["model", "substage"],
+            )?,
             activation_retries: new.counter(
                 "activation_retries_total",
                 "Activations tried again after a failure.",
@@ -201,6 +216,9 @@ impl Tables {
             queue_depth: self.queue_depth.with_label_values(&[name]),
             active_connections: self.active_connections.with_label_values(&[name]),
             endpoint_count: self.endpoint_count.with_label_values(&[name]),
+            endpoint_changes: ENDPOINT_CHANGES
+                .map(|change| self.endpoint_changes.with_label_values(&[name, change])),
+            stalled_loads: self.stalled_loads.clone(),
             activation_retries: self.activation_retries.with_label_values(&[name]),
             activation_retry_wait: self.activation_retry_wait.with_label_values(&[name]),
             prompt_tokens: self.prompt_tokens.with_label_values(&[name]),
@@ -230,6 +248,9 @@ impl Tables {
         }
         for scope in SCOPES {
             let _ = self.rate_limited.remove_label_values(&[name, scope.into()]);
+        }
+        for change in ENDPOINT_CHANGES {
+            let _ = self.endpoint_changes.remove_label_values(&[name, change]);
         }
         let _ = self.max_tokens_clamped.remove_label_values(&[name, CLAMP_REASON]);
         for [reason, allow] in ADMISSIONS {
