@@ -23,7 +23,8 @@ PATIENCE = 120
 def chat(model, stream=False):
     """Status, and the answer or the error, of one short chat."""
     body = {"model": model, "messages": [{"role": "user", "content": "Name a fruit."}]}
-    body |= {"max_tokens": 12, "stream": stream}
+    # A model of random weights would now and then end its answer with the first token.
+    body |= {"max_tokens": 12, "stream": stream, "ignore_eos": True, "temperature": 0, "seed": 1}
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(URL + "/v1/chat/completions", json.dumps(body).encode(), headers)
     try:
