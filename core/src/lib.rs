@@ -28,5 +28,6 @@ pub mod loading;
 pub mod measuring;
 pub mod placement;
 pub mod queueing;
+pub mod routing;
 pub mod scaling;
 pub mod sharing;

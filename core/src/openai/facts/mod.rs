@@ -6,15 +6,20 @@
 //! parser of its own: so a key that policy reads may appear once, and nothing that some parser
 //! accepts and another does not (bad UTF-8, deep nesting, trailing bytes, NaN) passes.
 
+mod conversation;
 mod depth;
+mod excerpt;
 mod keys;
 #[cfg(test)]
 mod tests;
+mod unescape;
 
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
+pub use conversation::Opening;
+pub(crate) use excerpt::{Excerpt, string};
 pub use keys::Key;
 
 use crate::rejection::Rejection;
