@@ -22,6 +22,9 @@ pub const GPU_UTILIZATION: &str = "flexinfer.ai/gpu.util";
 pub const GPU_FREE_MEMORY: &str = "flexinfer.ai/gpu-free-memory";
 /// Node annotation: free memory of each GPU device in MB, in the driver's order, separated by commas.
 pub const GPU_FREE_MEMORY_EACH: &str = "flexinfer.ai/gpu-free-memory.each";
+/// Node annotation: when the free memory was measured that the node tells, RFC 3339. It moves when the
+/// memory does, and when a pod has become ready since: what that took is then in the measurement.
+pub const GPU_MEASURED_AT: &str = "flexinfer.ai/gpu-measured-at";
 /// Node annotation: `good`, or `attention: …`, `degraded: …` (some GPUs do not answer) or `unknown: …` (place
 /// nothing new here) with the reason.
 pub const GPU_HEALTH: &str = "flexinfer.ai/gpu-health";
@@ -42,6 +45,8 @@ pub const NODE_GPU_VENDOR: &str = "node.flexstack.io/gpu-vendor";
 pub const MODEL: &str = "flexinfer.ai/model";
 /// Pod label: the backend.
 pub const BACKEND: &str = "flexinfer.ai/backend";
+/// Pod label: the ModelDeployment that the pod belongs to.
+pub const DEPLOYMENT: &str = "modeldeployment_cr";
 /// Pod annotation: the GPU memory that the model needs, in MiB per GPU.
 pub const VRAM_ESTIMATE: &str = "flexinfer.ai/gpu.vram-estimate-mb";
 /// Label: the group that the model shares a GPU with.
@@ -50,7 +55,7 @@ pub const GPU_GROUP: &str = "flexinfer.ai/gpu-group";
 pub const COMPONENT: &str = "flexinfer.ai/component";
 /// Label: the cache that an object serves.
 pub const CACHE: &str = "flexinfer.ai/cache";
-/// Label: the format of quantized weights.
+/// Label: the format of quantized weights, such as `AWQ`; on a pod also as an annotation.
 pub const FORMAT: &str = "flexinfer.ai/format";
 /// Label: the FederatedModel that made an object.
 pub const FEDERATED_MODEL: &str = "flexinfer.ai/federated-model";
@@ -114,3 +119,5 @@ pub const FIELD_MANAGER: &str = "flexinfer-controller";
 pub const BENCHMARK_RESULTS: &str = "flexinfer-benchmark-results";
 /// Begins the keys of measured speeds in [`BENCHMARK_RESULTS`].
 pub const BENCHMARK_KEY_PREFIX: &str = "bench_";
+/// Value of the label `app` of ConfigMaps with measured speeds.
+pub const BENCHMARKS_APP: &str = "flexinfer-benchmarks";

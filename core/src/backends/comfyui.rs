@@ -11,7 +11,7 @@ use super::explain::{Clue, clue};
 use super::keys::{Key, Takes};
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, LaunchFile, Placement, Platform, Probe,
-    Subject, Vendor,
+    Subject, Support, Vendor,
 };
 use crate::activation::Reason;
 use crate::sources::Scheme;
@@ -111,6 +111,10 @@ impl Engine for ComfyUi {
 
     fn sources(&self) -> &'static [Scheme] {
         &[]
+    }
+
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        &[("sm_5", Support::None), ("gfx906", Support::Experimental)]
     }
 
     fn check(&self, _subject: &Subject<'_>) -> Vec<Complaint> {

@@ -8,7 +8,7 @@ use super::keys::{Key, Takes};
 use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Launch, LaunchError, ModelPlace, Placement, Platform, Probe, Subject,
-    Vendor,
+    Support, Vendor,
 };
 use crate::sources::Scheme;
 
@@ -86,6 +86,10 @@ impl Engine for Diffusers {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        &[("sm_5", Support::None), ("gfx906", Support::Experimental)]
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

@@ -9,7 +9,7 @@ use super::explain::Clue;
 use super::keys::Key;
 use super::{
     Api, Call, Complaint, Config, Launch, LaunchError, MetricNames, Placement, ProgressLine,
-    Subject, Vendor,
+    Subject, Support, Vendor,
 };
 use crate::sources::Scheme;
 
@@ -61,6 +61,12 @@ pub(super) trait Engine: Sync {
     /// GPU makers it runs on.
     fn vendors(&self) -> &'static [Vendor] {
         &[Vendor::Nvidia, Vendor::Amd]
+    }
+
+    /// GPU architectures of which more is known than that nothing speaks against them, by how their
+    /// names begin.
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        &[]
     }
 
     /// Complaints beyond the types and names of options.

@@ -6,7 +6,7 @@ use super::keys::{Key, Takes, pairs};
 use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, ModelPlace, Placement, Probe, Subject,
-    Vendor,
+    Support, Vendor,
 };
 use crate::activation::Reason;
 use crate::sources::Scheme;
@@ -110,6 +110,10 @@ impl Engine for MlcLlm {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        &[("gfx906", Support::Experimental)]
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

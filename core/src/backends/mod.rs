@@ -4,6 +4,7 @@
 //! cluster's planning a pod template. To add one, see `docs/recipes/add-a-backend.md`.
 
 mod api;
+mod architectures;
 mod command_line;
 mod complaint;
 mod config;
@@ -37,6 +38,7 @@ use crate::activation::Failure;
 use crate::sources::Scheme;
 
 pub use api::Api;
+pub use architectures::Support;
 pub use complaint::Complaint;
 pub use config::Config;
 pub use explain::Exit;
@@ -212,6 +214,11 @@ impl Backend {
     /// The makers of GPUs it runs on.
     pub fn vendors(self) -> &'static [Vendor] {
         self.engine().vendors()
+    }
+
+    /// How well it runs on GPUs of `architecture`, such as `sm_89` or `gfx1100`.
+    pub fn support(self, architecture: &str) -> Support {
+        architectures::support(self.engine().architectures(), architecture)
     }
 
     /// What the engine's end means, told so that a person can act on it.

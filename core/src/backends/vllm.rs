@@ -9,7 +9,7 @@ use super::launch::file_of_model;
 use super::subject::FILES;
 use super::{
     Api, Call, Complaint, Config, Launch, LaunchError, MetricNames, ModelPlace, Placement, Probe,
-    Subject, Vendor, metrics,
+    Subject, Support, Vendor, metrics,
 };
 use crate::activation::Reason;
 use crate::sources::Scheme;
@@ -167,6 +167,10 @@ impl Engine for Vllm {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        &[("sm_5", Support::None)]
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

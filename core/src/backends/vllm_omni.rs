@@ -7,7 +7,8 @@ use super::explain::Clue;
 use super::keys::{Key, Takes, arguments};
 use super::subject::FILES;
 use super::{
-    Api, Complaint, Config, Launch, LaunchError, MetricNames, Placement, Subject, metrics, vllm,
+    Api, Complaint, Config, Launch, LaunchError, MetricNames, Placement, Subject, Support, metrics,
+    vllm,
 };
 use crate::sources::Scheme;
 
@@ -68,6 +69,10 @@ impl Engine for VllmOmni {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn architectures(&self) -> &'static [(&'static str, Support)] {
+        vllm::Vllm.architectures()
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

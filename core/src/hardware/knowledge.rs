@@ -8,8 +8,11 @@
 use std::fmt;
 
 use flexinfer_crds::keys;
+use jiff::Timestamp;
 
-use super::marks::{LabelPrefix, Marks, Node, annotations, labels, no_annotations, no_labels};
+use super::marks::{
+    LabelPrefix, Marks, Node, annotations, labels, measured_at, no_annotations, no_labels,
+};
 use super::{Finding, ProbeFailure, Survey, representative, spoken_for};
 
 /// Failures in a row after which the agent had better be restarted: a container that lost its devices (as
@@ -64,6 +67,10 @@ pub struct Look<'a> {
     pub avx512: bool,
     /// The fullest KV cache of the node's engines, 0 to 1.
     pub kv_cache_usage: Option<f64>,
+    /// When the last of the node's pods with GPUs became ready.
+    pub newest_ready: Option<Timestamp>,
+    /// The time of the probe.
+    pub now: Timestamp,
 }
 
 /// What outlives one probe. What outlives the agent is on the node.
@@ -99,6 +106,8 @@ impl Knowledge {
             marks.labels = labels(chosen.as_ref(), look.avx512, vendor, prefix);
         }
         marks.annotations = annotations(&spoken_for, look.kv_cache_usage);
+        let measured_at = measured_at(look.node, &marks.annotations, look.newest_ready, look.now);
+        marks.annotations.insert(keys::GPU_MEASURED_AT.to_owned(), measured_at);
         let health = health(survey, most);
         marks.annotations.insert(keys::GPU_HEALTH.to_owned(), Some(health.to_string()));
         if let Some(boot) = &look.node.boot {

@@ -1,6 +1,7 @@
 //! What probes prove, one after another, and the sources that have no folder of their own.
 
 use flexinfer_crds::keys;
+use jiff::Timestamp;
 
 use super::knowledge::{Health, Judgement, Knowledge, Look, PATIENCE};
 use super::marks::{LabelPrefix, Node, patch};
@@ -13,12 +14,19 @@ struct World {
     node: Node,
     agent: Knowledge,
     bus_is_empty: Option<bool>,
+    newest_ready: Option<Timestamp>,
+    now: Timestamp,
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
 }
 
 impl World {
     fn new() -> Self {
         let node = Node { boot: Some("boot-1".to_owned()), ..Node::default() };
-        Self { node, agent: Knowledge::default(), bus_is_empty: Some(false) }
+        let agent = Knowledge::default();
+        Self { node, agent, bus_is_empty: Some(false), newest_ready: None, now: at(1000) }
     }
 
     /// One probe, whose patch is applied. Returns what was judged and whether there was a patch.
@@ -29,6 +37,8 @@ impl World {
             bus_is_empty: self.bus_is_empty,
             avx512: false,
             kv_cache_usage: None,
+            newest_ready: self.newest_ready,
+            now: self.now,
         };
         let judgement = self.agent.judge(&look, &LabelPrefix::default());
         let patched = patch(&self.node, &judgement.marks).is_some();

@@ -8,6 +8,10 @@ use flexinfer_crds::keys;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use super::said::amount;
+
+const TOKENS_PER_SECOND: &str = "tokensPerSecond";
+
 /// What was measured on what: results are found by all three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
@@ -20,7 +24,7 @@ pub struct Subject {
 }
 
 /// A kind of node: nodes of one class are taken to be equally fast.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DeviceClass {
     vendor: String,
     architecture: String,
@@ -75,6 +79,13 @@ impl DeviceClass {
     }
 }
 
+impl DeviceClass {
+    /// The architecture of its GPUs; empty if it is not known.
+    pub fn architecture(&self) -> &str {
+        &self.architecture
+    }
+}
+
 impl fmt::Display for DeviceClass {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { vendor, architecture, vram, count, int4 } = self;
@@ -117,7 +128,7 @@ impl Subject {
     /// The ConfigMap `<deployment>-benchmark-results` of this result.
     pub fn of_deployment(&self, measured: &Measured, method: &Method) -> BTreeMap<String, String> {
         let entries = [
-            ("tokensPerSecond", rate(measured.tokens_per_second)),
+            (TOKENS_PER_SECOND, rate(measured.tokens_per_second)),
             ("model", self.model.clone()),
             ("backend", self.backend.clone()),
             ("warmupIterations", method.warmup_iterations.to_string()),
@@ -136,8 +147,12 @@ impl Subject {
 /// The tokens per second that `subject` has in the ConfigMap of all results; `None` for a result that
 /// is missing or not a number that a measurement can have.
 pub fn tokens_per_second(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
-    let rate = results.get(&subject.key())?.trim().parse::<f64>().ok()?;
-    (rate.is_finite() && rate >= 0.0).then_some(rate)
+    amount(results.get(&subject.key())?.trim())
+}
+
+/// The tokens per second in the ConfigMap of one deployment, as [`Subject::of_deployment`] writes it.
+pub fn rate_of_deployment(results: &BTreeMap<String, String>) -> Option<f64> {
+    amount(results.get(TOKENS_PER_SECOND)?.trim())
 }
 
 #[derive(Serialize)]

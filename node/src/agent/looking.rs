@@ -7,9 +7,10 @@ use flexinfer_core::hardware::knowledge::{Health, Knowledge, Look};
 use flexinfer_core::hardware::marks::{LabelPrefix, Node, enabled, patch};
 use flexinfer_core::hardware::{Survey, allocatable};
 use flexinfer_crds::keys;
+use jiff::Timestamp;
 
 use super::arguments::Arguments;
-use super::cluster::{NodeStore, StoreError};
+use super::cluster::{NodeStore, Pods, StoreError};
 use super::engines;
 use super::metrics::Metrics;
 use super::probing::{Probed, Prober};
@@ -48,24 +49,26 @@ impl Looker {
 
     /// Looks once. Returns whether the agent had better be restarted.
     pub(super) async fn look(&mut self) -> anyhow::Result<bool> {
+        // What became ready after this moment may be missing from the probe.
+        let now = Timestamp::now();
         let probed = self.prober.probe().await;
         let node = self.store.read().await?;
         let counted = by_allocatable(&probed, &node);
         let by_count = counted.is_some();
         let found = counted.map_or(probed.found, Ok);
-        let kv_cache_usage = match self.store.engines().await {
-            Ok(engines) => engines::fullest(&self.client, &engines).await,
-            Err(error) => {
-                tracing::warn!(error = %error, "the KV caches' use stays unknown; may the agent list pods?");
-                None
-            }
-        };
+        let pods = self.store.pods().await.unwrap_or_else(|error| {
+            tracing::warn!(error = %error, "the KV caches' use stays unknown; may the agent list pods?");
+            Pods::default()
+        });
+        let kv_cache_usage = engines::fullest(&self.client, &pods.engines).await;
         let look = Look {
             found: &found,
             node: &node,
             bus_is_empty: probed.bus_is_empty,
             avx512: avx512(),
             kv_cache_usage,
+            newest_ready: pods.newest_ready,
+            now,
         };
         let mut judgement = self.knowledge.judge(&look, &self.prefix);
         if by_count {

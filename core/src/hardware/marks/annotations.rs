@@ -1,8 +1,9 @@
 //! A node's annotations: what changes while it works.
 
 use flexinfer_crds::keys;
+use jiff::Timestamp;
 
-use super::Texts;
+use super::{Node, Texts};
 use crate::hardware::Gpu;
 
 const MIB: u64 = 1 << 20;
@@ -31,10 +32,36 @@ pub fn annotations(gpus: &[&Gpu], kv_cache_usage: Option<f64>) -> Texts {
     ])
 }
 
+/// When the free memory in `annotations` was measured, for the node to tell: `now` if the node tells other
+/// memory or no time, or if a pod has become ready since (at `newest_ready`), whose memory is in this
+/// measurement and perhaps not in that one. Otherwise the time that the node tells already, so that nothing is
+/// written where nothing changed.
+pub fn measured_at(
+    node: &Node,
+    annotations: &Texts,
+    newest_ready: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<String> {
+    let measured = |key: &str| annotations.get(key).and_then(Option::as_deref);
+    let told = |key: &str| node.annotations.get(key).map(String::as_str);
+    let memory = [keys::GPU_FREE_MEMORY, keys::GPU_FREE_MEMORY_EACH];
+    memory.into_iter().find_map(measured)?;
+    let same = memory.into_iter().all(|key| measured(key) == told(key));
+    let earlier = told(keys::GPU_MEASURED_AT);
+    let covers = |earlier: &str| {
+        let earlier = earlier.parse::<Timestamp>().ok()?;
+        Some(newest_ready.is_none_or(|ready| ready < earlier))
+    };
+    let holds = earlier.filter(|earlier| same && covers(earlier) == Some(true));
+    // Kubernetes' own times have no fractions either.
+    let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    Some(holds.map_or_else(|| seconds.to_string(), str::to_owned))
+}
+
 /// No annotation about GPUs, for a node that is proven to have none.
 pub fn no_annotations() -> Texts {
     let written = annotations(&[], None).into_keys();
-    let more = [keys::GPU_HEALTH, keys::GPU_PROVEN].map(str::to_owned);
+    let more = [keys::GPU_HEALTH, keys::GPU_PROVEN, keys::GPU_MEASURED_AT].map(str::to_owned);
     written.chain(more).map(|key| (key, None)).collect()
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use annotations::{annotations, no_annotations};
+pub use annotations::{annotations, measured_at, no_annotations};
 pub use labels::{enabled, labels, no_labels};
 pub use patch::patch;
 pub use prefix::{BadPrefix, LabelPrefix};

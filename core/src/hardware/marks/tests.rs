@@ -164,3 +164,23 @@ fn the_taints_of_others_stay_and_the_version_guards_them() {
     assert_eq!(patched["spec"]["taints"], json!([theirs]));
     assert_eq!(patch(&node, &Marks { tainted: None, ..Marks::default() }), None);
 }
+
+#[test]
+fn gpu_12_the_time_of_a_measurement_moves_with_the_memory_and_with_pods_that_became_ready() {
+    let at = |second: i64| jiff::Timestamp::from_second(second).unwrap();
+    let free = |mebibytes: &str| {
+        Texts::from([(keys::GPU_FREE_MEMORY.to_owned(), Some(mebibytes.to_owned()))])
+    };
+    let told = at(100).to_string();
+    let annotations = [(keys::GPU_FREE_MEMORY, "500"), (keys::GPU_MEASURED_AT, &told)];
+    let annotations = annotations.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+    let node = Node { annotations, ..Node::default() };
+    let measured = |free: &Texts, ready: Option<i64>| {
+        measured_at(&node, free, ready.map(at), at(200)).map(|time| time.parse().unwrap())
+    };
+    assert_eq!(measured(&free("500"), None), Some(at(100)), "nothing changed, nothing is written");
+    assert_eq!(measured(&free("500"), Some(99)), Some(at(100)));
+    assert_eq!(measured(&free("500"), Some(100)), Some(at(200)), "the same second proves nothing");
+    assert_eq!(measured(&free("400"), None), Some(at(200)));
+    assert_eq!(measured(&Texts::new(), None), None, "no memory, no time");
+}

@@ -5,7 +5,7 @@ use flexinfer_core::hardware::marks::Node;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{Engine, Kubernetes, NodeStore, StoreError};
+use super::{Kubernetes, NodeStore, Pods, StoreError};
 
 /// Reads from the cluster, if there is one, and prints each patch as a line of JSON, once.
 pub(in crate::agent) struct DryRun {
@@ -37,10 +37,10 @@ impl NodeStore for DryRun {
         Ok(())
     }
 
-    async fn engines(&self) -> Result<Vec<Engine>, StoreError> {
+    async fn pods(&self) -> Result<Pods, StoreError> {
         match &self.cluster {
-            Some(cluster) => cluster.engines().await,
-            None => Ok(Vec::new()),
+            Some(cluster) => cluster.pods().await,
+            None => Ok(Pods::default()),
         }
     }
 

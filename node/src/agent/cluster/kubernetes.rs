@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use flexinfer_core::backends::Backend;
 use flexinfer_core::hardware::marks::Node;
+use flexinfer_core::placement::Reservation;
 use flexinfer_crds::keys;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{self as api, Event, EventSource, Pod};
@@ -11,7 +12,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::Value;
 
-use super::{Engine, NodeStore, StoreError};
+use super::{Engine, NodeStore, Pods, StoreError};
 
 /// The name by which the API server knows what the agent wrote.
 const FIELD_MANAGER: &str = "flexinfer-agent";
@@ -35,13 +36,11 @@ impl Kubernetes {
         Api::all(self.client.clone())
     }
 
-    /// The pods of engines on the node.
-    async fn pods(&self) -> Result<Vec<Pod>, StoreError> {
-        let wanted = ListParams::default()
-            .fields(&format!("spec.nodeName={}", self.node))
-            .labels(&format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_FLEXINFER));
+    /// All pods on the node.
+    async fn all_pods(&self) -> Result<Vec<Pod>, StoreError> {
+        let wanted = ListParams::default().fields(&format!("spec.nodeName={}", self.node));
         let pods = Api::all(self.client.clone()).list(&wanted).await;
-        pods.map(|pods| pods.items).map_err(failed("list the engines' pods"))
+        pods.map(|pods| pods.items).map_err(failed("list the node's pods"))
     }
 }
 
@@ -60,13 +59,17 @@ impl NodeStore for Kubernetes {
         Ok(())
     }
 
-    async fn engines(&self) -> Result<Vec<Engine>, StoreError> {
-        Ok(self.pods().await?.iter().filter_map(engine).collect())
+    async fn pods(&self) -> Result<Pods, StoreError> {
+        let pods = self.all_pods().await?;
+        let reserved = pods.iter().filter_map(Reservation::of);
+        let newest_ready = reserved.filter_map(|(_, reservation)| reservation.ready_since).max();
+        let engines = pods.iter().filter(|pod| is_ours(pod)).filter_map(engine).collect();
+        Ok(Pods { engines, newest_ready })
     }
 
     async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError> {
         let now = Time(Timestamp::now());
-        for pod in self.pods().await? {
+        for pod in self.all_pods().await?.iter().filter(|pod| is_ours(pod)) {
             let event = Event {
                 metadata: ObjectMeta {
                     generate_name: Some(format!("{}.", pod.name_any())),
@@ -121,6 +124,10 @@ fn understood(node: api::Node) -> Node {
         boot: status.node_info.map(|machine| machine.boot_id),
         provider: spec.provider_id,
     }
+}
+
+fn is_ours(pod: &Pod) -> bool {
+    pod.labels().get(keys::MANAGED_BY).is_some_and(|manager| manager == keys::MANAGED_BY_FLEXINFER)
 }
 
 /// The engine of a pod that runs and says what it is.

@@ -6,6 +6,7 @@ mod kubernetes;
 use async_trait::async_trait;
 use flexinfer_core::backends::Backend;
 use flexinfer_core::hardware::marks::Node;
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(super) use dry_run::DryRun;
@@ -20,11 +21,20 @@ pub(super) trait NodeStore: Send + Sync {
     /// Applies a merge patch to the node.
     async fn patch(&self, patch: &Value) -> Result<(), StoreError>;
 
-    /// The engines that run on the node.
-    async fn engines(&self) -> Result<Vec<Engine>, StoreError>;
+    /// What runs on the node.
+    async fn pods(&self) -> Result<Pods, StoreError>;
 
     /// Records a warning with `reason` and `message` on each engine's pod on the node.
     async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError>;
+}
+
+/// What of the pods on the node matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pods {
+    /// The engines that run.
+    pub engines: Vec<Engine>,
+    /// When the last of the pods with GPUs became ready, whosesoever they are.
+    pub newest_ready: Option<Timestamp>,
 }
 
 /// An engine on the node.

@@ -110,7 +110,7 @@ impl ApiServer {
     /// An engine's pod on the node.
     pub(super) fn with_pod(self, backend: &str, port: u16) -> Self {
         self.state.lock().unwrap().pods.push(json!({
-            "metadata": {"name": "engine", "namespace": "models", "uid": "u-1", "labels": {"flexinfer.ai/backend": backend}},
+            "metadata": {"name": "engine", "namespace": "models", "uid": "u-1", "labels": {"flexinfer.ai/backend": backend, "app.kubernetes.io/managed-by": "flexinfer"}},
             "spec": {"containers": [{"name": "engine", "ports": [{"containerPort": port}]}]},
             "status": {"phase": "Running", "podIP": "127.0.0.1"},
         }));
