@@ -27,6 +27,7 @@ pub mod activation;
 pub mod loading;
 pub mod measuring;
 pub mod placement;
+pub mod planning;
 pub mod queueing;
 pub mod routing;
 pub mod scaling;

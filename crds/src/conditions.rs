@@ -42,12 +42,16 @@ pub enum ConditionReason {
     StartingBackend,
     /// An engine serves.
     BackendReady,
+    /// The model waits for the GPU that it shares.
+    WaitingForGpu,
     /// Another model took the GPU.
     Preempted,
     /// Another model claims one of the names.
     AliasConflict,
     /// The same name is served from another namespace.
     NameConflict,
+    /// Nobody else claims one of the names.
+    NameUnique,
     /// The spec can work.
     ConfigValid,
     /// There is no public image for this backend and GPU, and the model names none.

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "flexinfer-gateway",
         &["flexinfer-crds", "flexinfer-core", "flexinfer-fetching", "flexinfer-simulator"],
     ),
+    ("flexinfer-controller", &["flexinfer-crds", "flexinfer-core"]),
     ("flexinfer-node", &["flexinfer-crds", "flexinfer-core", "flexinfer-fetching"]),
     ("flexinfer-testkit", &["flexinfer-simulator"]),
     ("flexinfer-loadtest", &[]),

@@ -1,0 +1,57 @@
+//! The controller's program: reads the command line, runs one subcommand and gives its exit status.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use flexinfer_controller::{run, telemetry};
+
+/// Turns Models into running engines, and decides who holds a shared GPU.
+#[derive(Debug, Parser)]
+#[command(name = "flexinfer-controller", version, propagate_version = true, max_term_width = 100)]
+struct CommandLine {
+    #[command(flatten)]
+    log: telemetry::Arguments,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Look after Models; what is done without a subcommand, with settings from the environment
+    Run(Box<run::Arguments>),
+}
+
+/// `run` alone, to read its settings from the environment.
+#[derive(Debug, Parser)]
+struct RunAlone {
+    #[command(flatten)]
+    arguments: run::Arguments,
+}
+
+fn main() -> ExitCode {
+    match start(CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("flexinfer-controller: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(line: CommandLine) -> anyhow::Result<()> {
+    let command = match line.command {
+        Some(command) => command,
+        None => Command::Run(Box::new(RunAlone::parse_from(["flexinfer-controller"]).arguments)),
+    };
+    telemetry::begin(&line.log).context("the log cannot be set up")?;
+    let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+    let ending = runtime.block_on(async {
+        match command {
+            Command::Run(arguments) => run::run(&arguments).await,
+        }
+    });
+    // Whatever still runs in the background belongs to something that was given up on.
+    runtime.shutdown_background();
+    ending
+}

@@ -1,0 +1,46 @@
+//! What the process says while it runs: lines on standard error, for people or as JSON.
+
+use std::io::IsTerminal as _;
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+use tracing_subscriber::{Layer as _, fmt};
+
+/// Flags of the log, the same for each subcommand.
+#[derive(Clone, Debug, Args)]
+pub struct Arguments {
+    /// How log lines look
+    #[arg(long, global = true, env = "FLEXINFER_LOG_FORMAT", default_value = "text")]
+    pub log_format: Format,
+    /// error, warn, info, debug or trace; also per part, as in info,flexinfer_controller=debug
+    #[arg(long, global = true, env = "FLEXINFER_LOG_LEVEL", default_value = "info")]
+    pub log_level: Targets,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// Begins to write lines. Once per process.
+pub fn begin(arguments: &Arguments) -> Result<(), TryInitError> {
+    let lines = match arguments.log_format {
+        Format::Json => {
+            fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
+        }
+        Format::Text => fmt::layer()
+            .compact()
+            .with_target(false)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr)
+            .boxed(),
+    };
+    let filtered = lines.with_filter(arguments.log_level.clone());
+    tracing_subscriber::registry().with(filtered).try_init()
+}

@@ -1,0 +1,62 @@
+//! How a member leaves: it is told to gateways first, finishes what it serves, and then goes.
+
+use std::time::Duration;
+
+use super::{Candidate, Preempted, Record, Scene, Standing, Verdict};
+use crate::moment::Moment;
+use crate::scaling::Activity;
+
+/// How long a gateway that says nothing is waited for before what it said last counts.
+const HEARING: Duration = Duration::from_secs(3);
+
+impl Scene<'_> {
+    /// It has an engine and was not elected.
+    pub(super) fn leaves(
+        &self,
+        candidate: &Candidate<'_>,
+        activity: Activity,
+        record: Record,
+    ) -> Verdict {
+        let since = record.draining.unwrap_or(self.now);
+        let newcomer = self.newcomer(&candidate.model.id);
+        let preempted = match (record.preempted.clone(), newcomer) {
+            (Some(swap), _) if self.still_there(&swap.by) => Some(swap),
+            (_, Some(by)) => Some(Preempted { by: by.clone(), at: self.now }),
+            (_, None) => None,
+        };
+        let serves = candidate.engine.ready > 0;
+        let record = Record { draining: Some(since), preempted, fewer_since: None, ..record };
+        if serves && !self.done(candidate, &activity, since) {
+            let replicas = candidate.engine.asked;
+            return Verdict { replicas, standing: Standing::Draining, record, activity };
+        }
+        self.rests(candidate, activity, record)
+    }
+
+    /// Whether nothing is left to wait for. Being deleted or in the way has a limit; a model that
+    /// goes to sleep has nothing in flight.
+    fn done(&self, candidate: &Candidate<'_>, activity: &Activity, since: Moment) -> bool {
+        if self.now >= since + self.limit(candidate) {
+            return true;
+        }
+        let expiry = candidate.expiry();
+        let heard = !candidate.demand.has_gateways(expiry, self.now)
+            || candidate.demand.all_reported_since(since, expiry, self.now) && self.now > since
+            || self.now >= since + HEARING;
+        activity.in_flight == 0 && heard
+    }
+
+    fn limit(&self, candidate: &Candidate<'_>) -> Duration {
+        candidate.model.drain_limit
+    }
+
+    /// The moments at which a member that leaves does so by itself.
+    pub(super) fn leaving_moments(
+        &self,
+        candidate: &Candidate<'_>,
+        verdict: &Verdict,
+    ) -> [Option<Moment>; 2] {
+        let since = verdict.record.draining.filter(|_| verdict.standing == Standing::Draining);
+        [since.map(|since| since + HEARING), since.map(|since| since + self.limit(candidate))]
+    }
+}

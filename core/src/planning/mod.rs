@@ -1,0 +1,8 @@
+//! What the controller does on a cluster, as functions of what it saw: which model of a group runs
+//! ([`group`]), what a model's pods say about its engine ([`model`]), and what people and gateways
+//! are told about it ([`status`]).
+
+pub mod group;
+pub mod model;
+pub mod status;
+pub mod time;

@@ -1,0 +1,10 @@
+//! One model as a cluster shows it: its engine, from Deployment and pods, and its demand, from what
+//! gateways report.
+
+mod demand;
+mod engine;
+mod hindrance;
+
+pub use demand::{Demand, Expiry};
+pub use engine::Engine;
+pub use hindrance::Hindrance;

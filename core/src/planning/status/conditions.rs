@@ -1,0 +1,139 @@
+//! A model's conditions, each with the time when it last flipped.
+
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::message::{hindrance_of, standing_in_words};
+use super::{Obstacle, Situation};
+use crate::planning::group::Standing;
+use crate::planning::time::time;
+
+/// A condition before it has its time.
+struct Finding {
+    kind: ConditionType,
+    holds: bool,
+    reason: &'static str,
+    message: String,
+}
+
+pub(super) fn conditions(situation: &Situation<'_>) -> Vec<Condition> {
+    [
+        config_valid(situation),
+        name_unique(situation),
+        schedulable(situation),
+        cached(situation),
+        loaded(situation),
+        ready(situation),
+    ]
+    .into_iter()
+    .map(|finding| dated(finding, situation))
+    .collect()
+}
+
+/// With the time of its last flip: the old one's where it still says the same.
+fn dated(finding: Finding, situation: &Situation<'_>) -> Condition {
+    let metadata = &situation.model.metadata;
+    let old = situation.model.status.iter().flat_map(|status| &status.conditions);
+    let kind = finding.kind.to_string();
+    let status = if finding.holds { "True" } else { "False" };
+    let same = old.into_iter().find(|old| old.type_ == kind && old.status == status);
+    Condition {
+        last_transition_time: same
+            .map_or_else(|| time(situation.now), |old| old.last_transition_time.clone()),
+        type_: kind,
+        status: status.to_owned(),
+        reason: finding.reason.to_owned(),
+        message: finding.message,
+        observed_generation: metadata.generation,
+    }
+}
+
+fn met(kind: ConditionType, reason: ConditionReason, message: &str) -> Finding {
+    Finding { kind, holds: true, reason: reason.into(), message: message.to_owned() }
+}
+
+/// The finding of an obstacle, if it is about this condition.
+fn not_met(kind: ConditionType, situation: &Situation<'_>) -> Option<Finding> {
+    let Obstacle { condition, reason, message, lasting: _ } = situation.obstacle?;
+    (*condition == kind).then(|| Finding { kind, holds: false, reason, message: message.clone() })
+}
+
+fn config_valid(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::ConfigValid;
+    not_met(kind, situation)
+        .unwrap_or_else(|| met(kind, ConditionReason::ConfigValid, "the spec can work"))
+}
+
+fn name_unique(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::NameUnique;
+    match situation.name_conflict {
+        None => met(kind, ConditionReason::NameUnique, "nobody else claims its names"),
+        Some(conflict) => Finding {
+            kind,
+            holds: false,
+            reason: ConditionReason::AliasConflict.into(),
+            message: conflict.to_owned(),
+        },
+    }
+}
+
+fn schedulable(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::Schedulable;
+    let unschedulable = hindrance_of(situation).filter(|hindrance| {
+        hindrance.reason == flexinfer_crds::conditions::LoadHindrance::Unschedulable
+    });
+    if let Some(hindrance) = unschedulable {
+        let (reason, message) = (hindrance.reason.into(), hindrance.message.clone());
+        return Finding { kind, holds: false, reason, message };
+    }
+    not_met(kind, situation)
+        .unwrap_or_else(|| met(kind, ConditionReason::Schedulable, "there are nodes for it"))
+}
+
+fn cached(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::Cached;
+    not_met(kind, situation).unwrap_or_else(|| {
+        met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
+    })
+}
+
+fn loaded(situation: &Situation<'_>) -> Finding {
+    let engine = situation.engine;
+    let kind = ConditionType::Loaded;
+    if engine.ready > 0 {
+        return met(kind, ConditionReason::BackendReady, "an engine has loaded the weights");
+    }
+    let starts = engine.asked > 0;
+    let reason = if starts {
+        ConditionReason::StartingBackend
+    } else {
+        ConditionReason::WaitingForActivation
+    };
+    let message = if starts { "an engine is starting" } else { "no engine runs" };
+    Finding { kind, holds: false, reason: reason.into(), message: message.to_owned() }
+}
+
+fn ready(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::Ready;
+    let engine = situation.engine;
+    if engine.ready > 0 && engine.asked > 0 {
+        return met(kind, ConditionReason::BackendReady, "an engine serves");
+    }
+    let unready =
+        |reason: &'static str, message: String| Finding { kind, holds: false, reason, message };
+    if let Some(obstacle) = situation.obstacle {
+        return unready(obstacle.reason, obstacle.message.clone());
+    }
+    if let Some(hindrance) = hindrance_of(situation) {
+        return unready(hindrance.reason.into(), hindrance.message.clone());
+    }
+    let reason = match situation.verdict.map(|verdict| &verdict.standing) {
+        Some(Standing::Holding | Standing::Yielding | Standing::Draining) => {
+            ConditionReason::StartingBackend
+        }
+        Some(Standing::Waiting { .. }) => ConditionReason::WaitingForGpu,
+        Some(Standing::Preempted(_)) => ConditionReason::Preempted,
+        _ => ConditionReason::WaitingForActivation,
+    };
+    unready(reason.into(), standing_in_words(situation))
+}

@@ -1,0 +1,100 @@
+//! The events of what changed from one status to the next. A status that is written once tells
+//! each of them once.
+
+use flexinfer_crds::conditions::ConditionType;
+use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// An event about a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Whether somebody should look.
+    pub warning: bool,
+    /// One word.
+    pub reason: String,
+    /// One line for people.
+    pub note: String,
+}
+
+/// Conditions whose loss is told; that of the others shows in the phase.
+const TOLD: [ConditionType; 4] = [
+    ConditionType::ConfigValid,
+    ConditionType::NameUnique,
+    ConditionType::Schedulable,
+    ConditionType::Cached,
+];
+
+/// What is told about the change from `old` to `new`.
+pub fn announcements(old: Option<&ModelStatus>, new: &ModelStatus) -> Vec<Announcement> {
+    let lost = TOLD.iter().filter_map(|kind| lost(*kind, old, new));
+    phase_change(old, new).into_iter().chain(draining(old, new)).chain(lost).collect()
+}
+
+fn phase_change(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+    let before = old.and_then(|status| status.phase);
+    let now = new.phase?;
+    if before == Some(now) {
+        return None;
+    }
+    let message = new.message.clone().unwrap_or_default();
+    let (warning, reason, note) = match (before, now) {
+        (None, Phase::Idle) | (_, Phase::Pending) if !waits_for_its_turn(new) => return None,
+        (_, Phase::Pending) => (false, "Queued", message),
+        (Some(Phase::Ready | Phase::Loading), Phase::Idle) => (false, "Sleeping", message),
+        (_, Phase::Idle) => return None,
+        (_, Phase::Loading) => (false, "Loading", "an engine is loading".to_owned()),
+        (_, Phase::Ready) => (false, "Ready", loaded_in(new)),
+        (_, Phase::Preempted) => (false, "Preempted", message),
+        // The condition that was lost says it.
+        (_, Phase::Failed) if broken(new).is_some() => return None,
+        (_, Phase::Failed) => (true, "Failed", message),
+    };
+    Some(Announcement { warning, reason: reason.to_owned(), note })
+}
+
+fn waits_for_its_turn(status: &ModelStatus) -> bool {
+    let place = status.shared_group.as_ref();
+    place.is_some_and(|place| place.state == Some(SharedGroupState::Queued))
+}
+
+fn loaded_in(status: &ModelStatus) -> String {
+    let seconds = status.metrics.as_ref().and_then(|metrics| metrics.load_time_seconds.as_ref());
+    seconds.map_or("serving".to_owned(), |seconds| format!("serving; loading took {seconds} s"))
+}
+
+fn draining(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+    let preempted = |status: &ModelStatus| {
+        let place = status.shared_group.as_ref()?;
+        let by = place.preempted_by.clone()?;
+        (place.state == Some(SharedGroupState::Draining)).then_some(by)
+    };
+    let by = preempted(new)?;
+    if old.and_then(preempted).is_some() {
+        return None;
+    }
+    let note = format!("finishing what it serves; {by} takes the GPU");
+    Some(Announcement { warning: false, reason: "Draining".to_owned(), note })
+}
+
+fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == <&str>::from(kind))
+}
+
+/// The condition that keeps it from being started.
+fn broken(status: &ModelStatus) -> Option<&Condition> {
+    [ConditionType::ConfigValid, ConditionType::Schedulable, ConditionType::Cached]
+        .into_iter()
+        .filter_map(|kind| condition(status, kind))
+        .find(|found| found.status == "False")
+}
+
+fn lost(kind: ConditionType, old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+    let now = condition(new, kind).filter(|condition| condition.status == "False")?;
+    let before = old.and_then(|status| condition(status, kind));
+    let same = before.is_some_and(|old| old.status == now.status && old.reason == now.reason);
+    (!same).then(|| Announcement {
+        warning: true,
+        reason: now.reason.clone(),
+        note: now.message.clone(),
+    })
+}

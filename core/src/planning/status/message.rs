@@ -1,0 +1,69 @@
+//! `status.message`: one line for people.
+
+use flexinfer_crds::model::Phase;
+
+use super::Situation;
+use crate::planning::group::{Behind, Standing};
+use crate::planning::model::Hindrance;
+use crate::planning::time::time;
+use crate::sharing::Turn;
+
+pub(super) fn message(situation: &Situation<'_>, phase: Phase) -> String {
+    if let Some(obstacle) = situation.obstacle {
+        let serves = phase == Phase::Ready;
+        let still = if serves { "; what ran before serves on" } else { "" };
+        return format!("{}{still}", obstacle.message);
+    }
+    match hindrance_of(situation) {
+        Some(hindrance) if phase != Phase::Ready => hindrance.message.clone(),
+        _ => standing_in_words(situation),
+    }
+}
+
+/// What holds up its load now, or made the last one fail while that counts.
+pub(super) fn hindrance_of<'a>(situation: &'a Situation<'_>) -> Option<&'a Hindrance> {
+    let verdict = situation.verdict?;
+    match verdict.standing {
+        Standing::Holding => situation.engine.hindrance.as_ref(),
+        Standing::Barred { .. } => verdict.record.failed.as_ref().map(|failed| &failed.hindrance),
+        _ => None,
+    }
+}
+
+/// Where it stands, in a sentence without numbers that change by themselves.
+pub(super) fn standing_in_words(situation: &Situation<'_>) -> String {
+    let serves = situation.engine.ready > 0;
+    let Some(verdict) = situation.verdict else { return "not looked at yet".to_owned() };
+    match &verdict.standing {
+        Standing::Asleep => "asleep; a request wakes it".to_owned(),
+        Standing::Holding if serves => "serving".to_owned(),
+        Standing::Holding => "starting".to_owned(),
+        Standing::Yielding => {
+            "finishing what it serves; a model of the same priority is next".to_owned()
+        }
+        Standing::Draining => match &verdict.record.preempted {
+            Some(swap) => format!("finishing what it serves; {} takes the GPU", swap.by.name),
+            None => "going to sleep".to_owned(),
+        },
+        Standing::Leaving => "stopping".to_owned(),
+        Standing::Waiting { behind, .. } => format!("waiting: {}", behind_in_words(behind)),
+        Standing::Preempted(swap) => {
+            format!("{} took the GPU; a request may take it back", swap.by.name)
+        }
+        Standing::Barred { .. } => "left alone after it failed to start".to_owned(),
+        Standing::Obstructed => "it cannot be started".to_owned(),
+        Standing::Gone => "deleted".to_owned(),
+    }
+}
+
+fn behind_in_words(behind: &Behind) -> String {
+    match behind {
+        Behind::Leaving(other) => format!("{} is leaving the GPU", other.name),
+        Behind::Lease(until) => format!("the GPU is leased until {}", time(*until).0),
+        Behind::Turn(Turn::HeldBy(other)) => {
+            format!("{} has a higher priority and stays", other.name)
+        }
+        Behind::Turn(Turn::NotBefore(_)) => "the model that has the GPU is protected".to_owned(),
+        Behind::Turn(Turn::Now) => "another model has the GPU".to_owned(),
+    }
+}

@@ -1,0 +1,298 @@
+//! What a model's status says in each situation, and that it says nothing new where nothing changed.
+
+use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
+use flexinfer_crds::model::{Phase, Traffic};
+use flexinfer_crds::{Model, ModelSpec};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::*;
+use crate::planning::group::{Behind, Failed};
+use crate::planning::model::Hindrance;
+use crate::scaling::Activity;
+use crate::sharing::Turn;
+
+fn at(seconds: u64) -> Moment {
+    Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
+}
+
+fn id(name: &str) -> ModelId {
+    ModelId::new("default", name)
+}
+
+fn shared() -> GroupId {
+    GroupId::Shared { namespace: "default".into(), name: "gpu0".into() }
+}
+
+fn verdict(standing: Standing) -> Verdict {
+    let replicas = u32::from(standing == Standing::Holding);
+    Verdict { replicas, standing, record: Record::default(), activity: Activity::default() }
+}
+
+fn hindrance(reason: LoadHindrance) -> Hindrance {
+    Hindrance { reason, message: "in Kubernetes' words".into() }
+}
+
+/// What a test changes of a situation that is otherwise plain.
+struct Case {
+    model: Model,
+    engine: Engine,
+    verdict: Option<Verdict>,
+    obstacle: Option<Obstacle>,
+    name_conflict: Option<&'static str>,
+    group: GroupId,
+}
+
+impl Case {
+    fn new(standing: Standing) -> Self {
+        let mut model = Model::new("m", ModelSpec::default());
+        model.metadata.generation = Some(3);
+        Self {
+            model,
+            engine: Engine::default(),
+            verdict: Some(verdict(standing)),
+            obstacle: None,
+            name_conflict: None,
+            group: shared(),
+        }
+    }
+
+    fn loading(mut self) -> Self {
+        let node = Some("node-1".to_owned());
+        self.engine =
+            Engine { asked: 1, present: true, made: Some(at(0)), node, ..Engine::default() };
+        self
+    }
+
+    fn serving(mut self) -> Self {
+        self = self.loading();
+        (self.engine.ready, self.engine.ready_since) = (1, Some(at(7)));
+        self
+    }
+
+    fn status(&self, now: u64) -> ModelStatus {
+        status(&Situation {
+            model: &self.model,
+            group: Some(&self.group),
+            obstacle: self.obstacle.as_ref(),
+            name_conflict: self.name_conflict,
+            engine: &self.engine,
+            verdict: self.verdict.as_ref(),
+            endpoint: Some("http://m.default.svc:8000".into()),
+            gpu: None,
+            cache: None,
+            now: at(now),
+        })
+    }
+}
+
+fn phase(case: &Case) -> Option<Phase> {
+    case.status(10).phase
+}
+
+fn condition(status: &ModelStatus, kind: ConditionType) -> (String, String) {
+    let found = status.conditions.iter().find(|found| found.type_ == kind.to_string()).unwrap();
+    (found.status.clone(), found.reason.clone())
+}
+
+#[test]
+fn phases_follow_the_engine_and_the_place_in_the_group() {
+    let waiting = Standing::Waiting { position: 1, behind: Behind::Leaving(id("b")) };
+    let swap = Preempted { by: id("b"), at: at(0) };
+    let cases = [
+        (Case::new(Standing::Asleep), Phase::Idle),
+        (Case::new(Standing::Leaving), Phase::Idle),
+        (Case::new(Standing::Holding), Phase::Pending),
+        (Case::new(Standing::Holding).loading(), Phase::Loading),
+        (Case::new(Standing::Holding).serving(), Phase::Ready),
+        (Case::new(Standing::Draining).serving(), Phase::Ready),
+        (Case::new(waiting), Phase::Pending),
+        (Case::new(Standing::Preempted(swap)), Phase::Preempted),
+        (Case::new(Standing::Barred { until: at(60) }), Phase::Failed),
+    ];
+    for (case, wanted) in cases {
+        assert_eq!(phase(&case), Some(wanted), "{:?}", case.verdict);
+    }
+}
+
+#[test]
+fn a_load_that_waiting_cannot_help_has_failed() {
+    let mut case = Case::new(Standing::Holding).loading();
+    case.engine.hindrance = Some(hindrance(LoadHindrance::ImagePullFailed));
+    let status = case.status(10);
+    assert_eq!(status.phase, Some(Phase::Failed));
+    let ready = condition(&status, ConditionType::Ready);
+    assert_eq!(ready, ("False".to_owned(), "ImagePullFailed".to_owned()));
+    assert_eq!(status.message.as_deref(), Some("in Kubernetes' words"));
+}
+
+#[test]
+fn a_pod_that_no_node_takes_is_pending_and_says_why() {
+    let mut case = Case::new(Standing::Holding).loading();
+    case.engine.node = None;
+    case.engine.hindrance = Some(hindrance(LoadHindrance::Unschedulable));
+    let status = case.status(10);
+    assert_eq!(status.phase, Some(Phase::Pending));
+    let schedulable = condition(&status, ConditionType::Schedulable);
+    assert_eq!(schedulable, ("False".to_owned(), "Unschedulable".to_owned()));
+}
+
+#[test]
+fn an_edit_that_cannot_work_says_so_while_the_old_engine_serves() {
+    let mut case = Case::new(Standing::Holding).serving();
+    case.obstacle = Some(Obstacle {
+        condition: ConditionType::ConfigValid,
+        reason: ConditionReason::BackendUnsupported.into(),
+        message: "spec.backend: there is no `vlm`; did you mean `vllm`?".into(),
+        lasting: true,
+    });
+    let status = case.status(10);
+    assert_eq!(status.phase, Some(Phase::Ready));
+    assert!(status.message.unwrap().ends_with("; what ran before serves on"));
+    case.engine = Engine::default();
+    assert_eq!(phase(&case), Some(Phase::Failed));
+}
+
+#[test]
+fn an_ambiguous_vendor_waits_for_a_node_or_a_word() {
+    let mut case = Case::new(Standing::Obstructed);
+    case.obstacle = Some(Obstacle {
+        condition: ConditionType::Schedulable,
+        reason: ConditionReason::AmbiguousGpuVendor.into(),
+        message: "say gpu.vendor".into(),
+        lasting: true,
+    });
+    assert_eq!(phase(&case), Some(Phase::Pending));
+    let schedulable = condition(&case.status(10), ConditionType::Schedulable);
+    assert_eq!(schedulable, ("False".to_owned(), "AmbiguousGPUVendor".to_owned()));
+}
+
+#[test]
+fn who_waits_is_told_for_whom() {
+    let behind = Behind::Turn(Turn::HeldBy(id("b")));
+    let status = Case::new(Standing::Waiting { position: 2, behind }).status(10);
+    let place = status.shared_group.unwrap();
+    assert_eq!(place.state, Some(SharedGroupState::Queued));
+    assert_eq!((place.queue_position, place.group_name.as_deref()), (Some(2), Some("gpu0")));
+    assert_eq!(status.message.as_deref(), Some("waiting: b has a higher priority and stays"));
+}
+
+#[test]
+fn a_swap_survives_the_controller_in_the_losers_status() {
+    let swap = Preempted { by: id("b"), at: at(5) };
+    let mut case = Case::new(Standing::Draining).serving();
+    let verdict = case.verdict.as_mut().unwrap();
+    verdict.record =
+        Record { preempted: Some(swap.clone()), draining: Some(at(5)), ..Record::default() };
+    let wanted = verdict.record.clone();
+    assert_eq!(remembered(&id("m"), Some(&case.status(10))), wanted);
+}
+
+#[test]
+fn a_model_alone_has_no_place_but_tells_that_it_leaves() {
+    let mut case = Case::new(Standing::Holding).serving();
+    case.group = GroupId::Alone(id("m"));
+    assert_eq!(case.status(10).shared_group, None);
+    case.verdict = Some(verdict(Standing::Draining));
+    let place = case.status(10).shared_group.unwrap();
+    assert_eq!(place.state, Some(SharedGroupState::Draining));
+    assert_eq!(place.group_name, None);
+}
+
+#[test]
+fn k8s_22_a_status_that_says_the_same_later_is_the_same() {
+    for mut case in [
+        Case::new(Standing::Asleep),
+        Case::new(Standing::Holding).loading(),
+        Case::new(Standing::Holding).serving(),
+    ] {
+        case.engine.substage = Some(LoadingSubstage::LoadingWeights);
+        let first = case.status(10);
+        case.model.status = Some(first.clone());
+        assert_eq!(case.status(500), first);
+    }
+}
+
+#[test]
+fn k8s_22_only_a_flip_moves_a_conditions_time() {
+    let mut case = Case::new(Standing::Asleep);
+    case.model.status = Some(case.status(10));
+    case.verdict = Some(verdict(Standing::Holding));
+    let time_of = |status: &ModelStatus| {
+        let ready = status.conditions.iter().find(|found| found.type_ == "Ready").unwrap();
+        (ready.reason.clone(), ready.last_transition_time.clone())
+    };
+    let starting = case.status(20);
+    assert_eq!(time_of(&starting), ("StartingBackend".to_owned(), time(at(10))));
+    case.model.status = Some(starting);
+    let serving = case.serving();
+    assert_eq!(time_of(&serving.status(30)).1, time(at(30)));
+}
+
+#[test]
+fn what_gateways_wrote_stays_as_it_is() {
+    let mut case = Case::new(Standing::Asleep);
+    let traffic = vec![Traffic {
+        gateway: "a".into(),
+        in_flight: 1,
+        waiting: 0,
+        peak: 1,
+        renew_time: MicroTime(Timestamp::UNIX_EPOCH),
+    }];
+    let last_active_time = Some(time(at(3)));
+    case.model.status = Some(ModelStatus { traffic, last_active_time, ..ModelStatus::default() });
+    let status = case.status(10);
+    assert_eq!(status.traffic.len(), 1);
+    assert_eq!(status.last_active_time, Some(time(at(3))));
+}
+
+#[test]
+fn the_time_that_loading_took_is_kept_while_the_model_sleeps() {
+    let mut case = Case::new(Standing::Holding).serving();
+    case.model.status = Some(case.status(10));
+    assert_eq!(last_load(case.model.status.as_ref()), Some(Duration::from_secs(7)));
+    case.engine = Engine::default();
+    assert_eq!(last_load(Some(&case.status(400))), Some(Duration::from_secs(7)));
+}
+
+fn told(before: Option<&Case>, after: &Case) -> Vec<String> {
+    let before = before.map(|case| case.status(10));
+    announcements(before.as_ref(), &after.status(20)).into_iter().map(|said| said.reason).collect()
+}
+
+#[test]
+fn a_models_life_is_told_once_each() {
+    let asleep = Case::new(Standing::Asleep);
+    let loading = Case::new(Standing::Holding).loading();
+    let serving = Case::new(Standing::Holding).serving();
+    assert_eq!(told(None, &asleep), Vec::<String>::new());
+    assert_eq!(told(Some(&asleep), &loading), ["Loading"]);
+    assert_eq!(told(Some(&loading), &serving), ["Ready"]);
+    assert_eq!(told(Some(&serving), &serving), Vec::<String>::new());
+    assert_eq!(told(Some(&serving), &asleep), ["Sleeping"]);
+    let swap = Preempted { by: id("b"), at: at(0) };
+    let preempted = Case::new(Standing::Preempted(swap));
+    assert_eq!(told(Some(&serving), &preempted), ["Preempted"]);
+}
+
+#[test]
+fn a_failure_is_told_with_its_reason() {
+    let loading = Case::new(Standing::Holding).loading();
+    let mut failed = Case::new(Standing::Barred { until: at(60) });
+    let verdict = failed.verdict.as_mut().unwrap();
+    verdict.record.failed =
+        Some(Failed { hindrance: hindrance(LoadHindrance::CrashLoop), until: at(60) });
+    let (before, after) = (loading.status(10), failed.status(20));
+    let said = announcements(Some(&before), &after);
+    assert_eq!(said.len(), 1);
+    assert!(said[0].warning);
+    assert_eq!(said[0].note, "in Kubernetes' words");
+}
+
+#[test]
+fn two_claims_to_one_name_are_told() {
+    let before = Case::new(Standing::Asleep);
+    let mut after = Case::new(Standing::Asleep);
+    after.name_conflict = Some("other also claims `chat`");
+    assert_eq!(told(Some(&before), &after), ["AliasConflict"]);
+}
