@@ -1,10 +1,17 @@
 //! A real Kubernetes for tests: the control plane as child processes of the test, each cluster its own; nodes
 //! whose pods are processes too; and the real kubectl before it.
 
+mod attendants;
 mod cluster;
+pub mod images;
 mod kubectl;
 mod kubelet;
+mod network;
+mod programs;
+mod root;
 
-pub use cluster::{Cluster, StartError, Write};
+pub use cluster::{AccountError, Cluster, StartError, Write};
 pub use kubectl::{Kubectl, Printed};
-pub use kubelet::{Images, Kubelet, Node};
+pub use kubelet::{Images, Kubelet, KubeletError, Node};
+pub use network::NetworkError;
+pub use root::{Mount, Root};

@@ -83,6 +83,13 @@ pub(crate) const GO: Need = Need {
     why: "etcd and Kubernetes are written in it",
     packages: ["golang-go", "golang", "go", "go", "go", "go"],
 };
+pub(crate) const IPROUTE: Need = Need {
+    name: "iproute2",
+    programs: &["ip"],
+    proof: &[],
+    why: "each pod of the test cluster has a network of its own",
+    packages: ["iproute2", "iproute", "iproute2", "iproute2", "iproute2", "iproute2mac"],
+};
 pub(crate) const NGINX: Need = Need {
     name: "nginx",
     programs: &["nginx"],

@@ -1,13 +1,15 @@
 //! What a cluster's programs are told: their files in the cluster's folder, and their command lines.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::certificates::{Authority, Certified};
 use super::error::StartError;
+use crate::network;
 
 /// The user with every right.
 pub(super) const ADMIN: &str = "admin";
@@ -38,6 +40,10 @@ impl Layout {
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
     }
 
     pub(super) fn audit_log(&self) -> PathBuf {
@@ -74,16 +80,23 @@ impl Layout {
     }
 
     pub(super) fn api_server(&self) -> Vec<String> {
+        // Pods come from other addresses. Where there are none, neither is there a network of our own, and
+        // nobody from outside shall come in.
+        let (bind, advertise) = if network::is_our_own() {
+            (Ipv4Addr::UNSPECIFIED, network::MACHINE)
+        } else {
+            (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST)
+        };
         vec![
             format!("--etcd-servers={}", self.etcd_socket()),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--bind-address={bind}"),
+            format!("--advertise-address={advertise}"),
             format!("--secure-port={}", self.port),
             // The port is held by the test: see `ReservedPort`.
             "--permit-port-sharing".to_owned(),
             // An endpoint on the loopback would be refused, and no pod asks for it.
             "--endpoint-reconciler-type=none".to_owned(),
-            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            format!("--service-cluster-ip-range={}", network::next_service_range()),
             "--allow-privileged".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
             "--enable-admission-plugins=NodeRestriction".to_owned(),
@@ -122,7 +135,8 @@ impl Layout {
 pub(super) fn write(layout: &Layout) -> Result<(), StartError> {
     let authority = Authority::new()?;
     put(layout, "authority.crt", &authority.certificate())?;
-    let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
+    let machine = network::MACHINE.to_string();
+    let names = ["127.0.0.1", &machine, "localhost", "kubernetes.default.svc"];
     let Certified { certificate, key } = authority.server(&names)?;
     put(layout, "server.crt", &certificate)?;
     put(layout, "server.key", &key)?;
@@ -136,14 +150,23 @@ pub(super) fn write(layout: &Layout) -> Result<(), StartError> {
     Ok(())
 }
 
-/// JSON is YAML too, so a kubeconfig needs no other writer.
 fn write_kubeconfig(layout: &Layout, user: &str, client: &Certified) -> Result<(), StartError> {
     let path = layout.kubeconfig(user);
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
     put(layout, &certificate, &client.certificate)?;
     put(layout, &key, &client.key)?;
-    let kubeconfig = json!({
+    let credentials = json!({
+        "client-certificate": layout.path(&certificate),
+        "client-key": layout.path(&key),
+    });
+    fs::write(&path, kubeconfig(layout, user, &credentials))
+        .map_err(StartError::prepare(format!("write {}", path.display())))
+}
+
+/// JSON is YAML too, so a kubeconfig needs no other writer.
+pub(super) fn kubeconfig(layout: &Layout, user: &str, credentials: &Value) -> String {
+    json!({
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
@@ -155,16 +178,9 @@ fn write_kubeconfig(layout: &Layout, user: &str, client: &Certified) -> Result<(
                 "certificate-authority": layout.path("authority.crt"),
             },
         }],
-        "users": [{
-            "name": user,
-            "user": {
-                "client-certificate": layout.path(&certificate),
-                "client-key": layout.path(&key),
-            },
-        }],
-    });
-    fs::write(&path, kubeconfig.to_string())
-        .map_err(StartError::prepare(format!("write {}", path.display())))
+        "users": [{ "name": user, "user": credentials }],
+    })
+    .to_string()
 }
 
 fn put(layout: &Layout, name: &str, content: &str) -> Result<(), StartError> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use kube::config::KubeconfigError;
 
+use crate::NetworkError;
+
 /// Why a cluster did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -22,6 +24,8 @@ pub enum StartError {
     Certificates(#[from] rcgen::Error),
     #[error("cannot read the kubeconfig that was just written")]
     Kubeconfig(#[from] KubeconfigError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     #[error("cannot make a client for the new cluster")]
     Client(#[from] kube::Error),
     #[error("{program} ended ({status}); the last it said:\n{said}")]

@@ -1,6 +1,7 @@
 //! One cluster: etcd, API server, controller manager and scheduler, with certificates, ports and folders of
 //! their own. Any number of them live side by side; each is gone with its `Cluster`.
 
+mod accounts;
 mod audit;
 mod certificates;
 mod configuration;
@@ -10,7 +11,7 @@ mod process;
 mod programs;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -19,8 +20,10 @@ use kube::{Api, Client, Config};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::Kubectl;
+use crate::attendants::Attendants;
+use crate::{Kubectl, network};
 
+pub use accounts::AccountError;
 pub use audit::Write;
 pub use error::StartError;
 
@@ -34,6 +37,8 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A running cluster without nodes. Its processes end when it is dropped, or when the test's process ends.
 pub struct Cluster {
+    /// Leave before there is nobody to ask.
+    attendants: Option<Attendants>,
     /// The latest first, so that none is ended after one that it needs.
     processes: Vec<Process>,
     config: Config,
@@ -48,14 +53,27 @@ impl Cluster {
         let folder = TempDir::with_prefix("flexinfer-e2e-")
             .map_err(StartError::prepare("create a folder for the cluster"))?;
         let port = ReservedPort::new().map_err(StartError::prepare("reserve a port"))?;
+        if network::is_our_own() {
+            network::ensure_bridge()?;
+        }
         let layout = Layout::new(folder.path(), port.number());
         configuration::write(&layout)?;
         let kubeconfig = Kubeconfig::read_from(layout.kubeconfig(configuration::ADMIN))?;
         let config =
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        let mut cluster =
-            Self { processes: Vec::new(), config, layout, _folder: folder, _port: port };
+        let mut cluster = Self {
+            attendants: None,
+            processes: Vec::new(),
+            config,
+            layout,
+            _folder: folder,
+            _port: port,
+        };
         cluster.launch().await?;
+        let volumes = cluster.layout.folder().join("volumes");
+        let attendants = Attendants::start(&cluster.config, &volumes);
+        let act = "start a thread for storage and Services";
+        cluster.attendants = Some(attendants.map_err(StartError::prepare(act))?);
         Ok(cluster)
     }
 
@@ -89,12 +107,34 @@ impl Cluster {
 
     /// The real kubectl with every right.
     pub fn kubectl(&self) -> Kubectl {
-        Kubectl::new(&self.kubeconfig(), &self.layout.folder().join("kubectl-cache"))
+        self.kubectl_by(&self.kubeconfig())
     }
 
     /// The configuration by which a client reaches this cluster with every right.
-    pub fn kubeconfig(&self) -> std::path::PathBuf {
+    pub fn kubeconfig(&self) -> PathBuf {
         self.layout.kubeconfig(configuration::ADMIN)
+    }
+
+    /// A configuration by which a client is a service account, with its rights and no others.
+    pub async fn kubeconfig_of(
+        &self,
+        namespace: &str,
+        account: &str,
+    ) -> Result<PathBuf, AccountError> {
+        let client = self
+            .client()
+            .map_err(|source| AccountError::Token { account: account.to_owned(), source })?;
+        accounts::write_kubeconfig(&client, &self.layout, namespace, account).await
+    }
+
+    /// The real kubectl by a configuration of this cluster.
+    pub fn kubectl_by(&self, kubeconfig: &Path) -> Kubectl {
+        Kubectl::new(kubeconfig, &self.layout.folder().join("kubectl-cache"))
+    }
+
+    /// Where the API server listens, on every address of this machine.
+    pub(crate) fn port(&self) -> u16 {
+        self.layout.port()
     }
 
     /// The folder with the log of each part, gone with the cluster.

@@ -15,16 +15,17 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::environment::{self, Unsupported, Variables};
-use super::images::Images;
-use super::probe::{self, Probing};
+use super::environment;
+use super::probe::{self, Probing, Surroundings};
+use super::sandbox::{self, Sandbox};
+use super::volumes::{Reader, Unready};
 
 /// A twentieth of a kubelet's: tests wait for restarts.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(15);
 
-/// The service account's token is mounted into every pod; nothing here reads it.
-const TOKEN_VOLUME: &str = "kube-api-access-";
+/// How soon what cannot be started is tried again: a Secret may come.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// When a container that ended is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,6 @@ impl Restart {
 /// A container of a pod, with the processes it has had.
 pub(super) struct Container {
     spec: v1::Container,
-    launch: Result<Launch, Refusal>,
     restart: Restart,
     log: PathBuf,
     state: State,
@@ -56,24 +56,28 @@ pub(super) struct Container {
 }
 
 struct Launch {
+    /// The words that bring the program into the pod, before its own.
+    entrance: Vec<String>,
     command: Vec<String>,
-    variables: Variables,
+    surroundings: Surroundings,
 }
 
 /// Why it cannot be started, in a kubelet's words for it.
+#[derive(Clone)]
 struct Refusal {
     reason: &'static str,
     message: String,
 }
 
-impl From<Unsupported> for Refusal {
-    fn from(unsupported: Unsupported) -> Self {
-        Self { reason: "CreateContainerConfigError", message: unsupported.to_string() }
+impl From<Unready> for Refusal {
+    fn from(unready: Unready) -> Self {
+        Self { reason: "CreateContainerConfigError", message: unready.to_string() }
     }
 }
 
 enum State {
     Created,
+    Refused { refusal: Refusal, until: Instant },
     BackingOff { until: Instant },
     Running(Run),
     Ended(ContainerStateTerminated),
@@ -86,16 +90,9 @@ struct Run {
 }
 
 impl Container {
-    pub(super) fn new(
-        pod: &Pod,
-        spec: &v1::Container,
-        restart: Restart,
-        images: &Images,
-        logs: &Path,
-    ) -> Self {
+    pub(super) fn new(pod: &Pod, spec: &v1::Container, restart: Restart, logs: &Path) -> Self {
         let namespace = pod.namespace().unwrap_or_default();
         Self {
-            launch: launch(pod, spec, images),
             log: logs.join(format!("{namespace}_{}_{}.log", pod.name_any(), spec.name)),
             spec: spec.clone(),
             restart,
@@ -106,14 +103,17 @@ impl Container {
     }
 
     /// Starts it if its time has come, and sees whether it has ended.
-    pub(super) fn step(&mut self) {
+    pub(super) async fn step(&mut self, pod: &Pod, sandbox: &Sandbox) {
         match &self.state {
-            State::Created => self.start(),
+            State::Created => self.start(pod, sandbox).await,
+            State::Refused { until, .. } if Instant::now() >= *until => {
+                self.start(pod, sandbox).await;
+            }
             State::BackingOff { until } if Instant::now() >= *until => {
                 self.restarts += 1;
-                self.start();
+                self.start(pod, sandbox).await;
             }
-            State::BackingOff { .. } | State::Ended(_) => {}
+            State::Refused { .. } | State::BackingOff { .. } | State::Ended(_) => {}
             State::Running(run) => {
                 if run.probing.unhealthy() {
                     self.signal(Signal::KILL);
@@ -149,7 +149,7 @@ impl Container {
         match &self.state {
             State::Ended(end) => end.exit_code == 0,
             State::Running(run) => self.sidecar() && run.probing.started(),
-            State::Created | State::BackingOff { .. } => false,
+            State::Created | State::Refused { .. } | State::BackingOff { .. } => false,
         }
     }
 
@@ -167,7 +167,7 @@ impl Container {
         let (started, ready) = match &self.state {
             State::Running(run) => (run.probing.started(), run.probing.ready()),
             State::Ended(end) => (false, end.exit_code == 0 && self.restart != Restart::Always),
-            State::Created | State::BackingOff { .. } => (false, false),
+            State::Created | State::Refused { .. } | State::BackingOff { .. } => (false, false),
         };
         ContainerStatus {
             name: self.spec.name.clone(),
@@ -190,29 +190,35 @@ impl Container {
             reason: Some(reason.to_owned()),
             message,
         };
-        match (&self.state, &self.launch) {
-            (State::Created, Err(refusal)) => {
+        match &self.state {
+            State::Created => state.waiting = Some(waiting("ContainerCreating", None)),
+            State::Refused { refusal, .. } => {
                 state.waiting = Some(waiting(refusal.reason, Some(refusal.message.clone())));
             }
-            (State::Created, Ok(_)) => state.waiting = Some(waiting("ContainerCreating", None)),
-            (State::BackingOff { .. }, _) => {
-                state.waiting = Some(waiting("CrashLoopBackOff", None));
-            }
-            (State::Running(run), _) => {
+            State::BackingOff { .. } => state.waiting = Some(waiting("CrashLoopBackOff", None)),
+            State::Running(run) => {
                 let started_at = Some(run.since.clone());
                 state.running = Some(ContainerStateRunning { started_at });
             }
-            (State::Ended(end), _) => state.terminated = Some(end.clone()),
+            State::Ended(end) => state.terminated = Some(end.clone()),
         }
         state
     }
 
-    fn start(&mut self) {
-        let Ok(launch) = &self.launch else { return };
+    async fn start(&mut self, pod: &Pod, sandbox: &Sandbox) {
+        let launch = match launch(pod, &self.spec, sandbox).await {
+            Ok(launch) => launch,
+            Err(refusal) => {
+                self.state = State::Refused { refusal, until: Instant::now() + RETRY };
+                return;
+            }
+        };
         let since = Time(Timestamp::now());
-        self.state = match spawn(launch, &self.log) {
+        self.state = match spawn(&launch, &self.log) {
             Ok(child) => {
-                let probing = probe::begin(&self.spec, &launch.variables);
+                let beside = sandbox::entrance_beside(child.id());
+                let surroundings = Surroundings { beside, ..launch.surroundings };
+                let probing = probe::begin(&self.spec, surroundings);
                 State::Running(Run { child, since, probing })
             }
             Err(error) => State::Ended(ContainerStateTerminated {
@@ -247,20 +253,27 @@ impl Drop for Container {
     }
 }
 
-fn launch(pod: &Pod, spec: &v1::Container, images: &Images) -> Result<Launch, Refusal> {
-    for mount in spec.volume_mounts.iter().flatten() {
-        if !mount.name.starts_with(TOKEN_VOLUME) {
-            return Err(Unsupported::Volume(mount.name.clone()).into());
-        }
-    }
-    probe::check(spec)?;
+async fn launch(pod: &Pod, spec: &v1::Container, sandbox: &Sandbox) -> Result<Launch, Refusal> {
+    probe::check(spec).map_err(Unready::from)?;
+    let machine = sandbox.machine();
     let image = spec.image.as_deref().unwrap_or_default();
-    let entry_point = images.entry_point(image).ok_or_else(|| Refusal {
+    let entry_point = machine.images.entry_point(image).ok_or_else(|| Refusal {
         reason: "ErrImagePull",
         message: format!("image {image} is not in the table of this kubelet"),
     })?;
-    let variables = environment::variables(pod, spec)?;
-    Ok(Launch { command: environment::command(spec, entry_point, &variables), variables })
+    let pod = sandbox.addressed(pod);
+    let mut variables = machine.cluster_variables();
+    let reader = Reader::new(&machine.client, &pod);
+    variables.extend(environment::variables(&pod, spec, &reader).await?);
+    Ok(Launch {
+        entrance: sandbox.entrance(spec)?,
+        command: environment::command(spec, entry_point, &variables),
+        surroundings: Surroundings {
+            host: sandbox.address().to_string(),
+            beside: Vec::new(),
+            variables,
+        },
+    })
 }
 
 /// The process dies with the thread that starts it, so also when the test is killed. What it started itself
@@ -268,9 +281,10 @@ fn launch(pod: &Pod, spec: &v1::Container, images: &Images) -> Result<Launch, Re
 fn spawn(launch: &Launch, log: &Path) -> std::io::Result<Child> {
     let output = File::options().create(true).append(true).open(log)?;
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(&launch.command);
+    command.args(["--pdeathsig", "KILL", "--"]).args(&launch.entrance).args(&launch.command);
     command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    command.envs(launch.variables.iter().map(|(name, value)| (name, value)));
+    let variables = launch.surroundings.variables.iter();
+    command.envs(variables.map(|(name, value)| (name, value)));
     command.process_group(0).stdin(Stdio::null());
     command.stderr(output.try_clone()?).stdout(output);
     command.spawn()

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::{images, programs};
+
 /// Which program stands for which image. An image that is not in the table is missing in the registry.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
@@ -11,6 +13,24 @@ pub struct Images {
 impl Images {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// This workspace's programs under the names in [`images`], as far as they are built.
+    pub fn of_this_workspace() -> Self {
+        let ours = |name, arguments: &[&str]| {
+            let program = programs::built(name).filter(|program| program.exists())?;
+            let arguments = arguments.iter().map(|&word| word.to_owned());
+            Some(std::iter::once(program.display().to_string()).chain(arguments).collect())
+        };
+        let entry_points = [
+            (images::GATEWAY, ours("flexinfer-gateway", &[])),
+            (images::SIMULATOR, ours("flexinfer-gateway", &["simulate"])),
+            (images::CONTROLLER, ours("flexinfer-controller", &[])),
+            (images::NODE, ours("flexinfer-node", &[])),
+        ];
+        let known =
+            |(image, entry_point): (&str, Option<_>)| Some((image.to_owned(), entry_point?));
+        Self { entry_points: entry_points.into_iter().filter_map(known).collect() }
     }
 
     /// Adds an image whose entry point is `entry_point`: a program and the arguments before a container's own.

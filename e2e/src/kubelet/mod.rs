@@ -1,8 +1,8 @@
 //! Nodes whose pods are processes of this machine: what a kubelet does, without containers.
 //!
 //! A node is an object with a lease that is renewed. Each pod that the scheduler binds to it gets a task of
-//! its own (`pod`), which looks after its containers (`container`) until the pod ends or is deleted. Pods
-//! share this machine's network and files; volumes other than the service account's token are refused.
+//! its own (`pod`), which gives it a place (`sandbox`: a network namespace, its `volumes`) and looks after its
+//! containers (`container`) until it ends or is deleted.
 
 mod container;
 mod environment;
@@ -10,7 +10,9 @@ mod images;
 mod node;
 mod pod;
 mod probe;
+mod sandbox;
 mod status;
+mod volumes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,52 @@ use tokio_util::task::AbortOnDropHandle;
 pub use images::Images;
 pub use node::Node;
 
+use crate::Cluster;
+use crate::network::{self, NetworkError};
+use environment::Variables;
+
+/// What every pod of these nodes has around it.
+struct Machine {
+    client: Client,
+    /// The cluster, as a pod reaches it.
+    api_server_port: u16,
+    images: Images,
+    logs: PathBuf,
+    /// A folder for each pod that is there.
+    pods: PathBuf,
+    /// What is mounted beside `/`, before any pod's volumes were.
+    mounted: Vec<PathBuf>,
+    /// What turns into a container's program.
+    entrance: PathBuf,
+}
+
+impl Machine {
+    /// What a kubelet tells every container of the cluster it is in.
+    fn cluster_variables(&self) -> Variables {
+        let told = [
+            ("KUBERNETES_SERVICE_HOST", network::MACHINE.to_string()),
+            ("KUBERNETES_SERVICE_PORT", self.api_server_port.to_string()),
+            ("KUBERNETES_SERVICE_PORT_HTTPS", self.api_server_port.to_string()),
+        ];
+        told.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+}
+
+/// Why there are no nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeletError {
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error("cannot register a node")]
+    Register(#[from] kube::Error),
+    #[error("cannot {act}")]
+    Prepare { act: &'static str, source: std::io::Error },
+    #[error(
+        "flexinfer-e2e-container is not beside the tests: `cargo test -p flexinfer-e2e` builds it"
+    )]
+    NoEntrance,
+}
+
 /// Nodes and their pods. Dropping it ends every process; the objects stay, as when a machine is lost.
 pub struct Kubelet {
     _nodes: JoinSet<()>,
@@ -38,22 +86,29 @@ pub struct Kubelet {
 impl Kubelet {
     /// Registers the nodes and looks after their pods. `images` says what each image runs.
     pub async fn start(
-        client: &Client,
+        cluster: &Cluster,
         nodes: Vec<Node>,
         images: Images,
-    ) -> Result<Self, kube::Error> {
-        let folder = TempDir::with_prefix("flexinfer-kubelet-");
-        let folder = folder.map_err(|error| kube::Error::Service(error.into()))?;
-        let images = Arc::new(images);
+    ) -> Result<Self, KubeletError> {
+        network::ensure_bridge()?;
+        let prepare = |act| move |source| KubeletError::Prepare { act, source };
+        let folder = TempDir::with_prefix("flexinfer-kubelet-")
+            .map_err(prepare("create a folder for the kubelet"))?;
+        let client = cluster.client()?;
+        let machine = Machine {
+            client: client.clone(),
+            api_server_port: cluster.port(),
+            images,
+            logs: folder.path().to_path_buf(),
+            pods: folder.path().join("pods"),
+            mounted: network::machine_mounts().map_err(prepare("read what is mounted"))?,
+            entrance: sandbox::entrance().ok_or(KubeletError::NoEntrance)?,
+        };
+        let machine = Arc::new(machine);
         let mut tasks = JoinSet::new();
         for node in nodes {
-            node::register(client, &node).await?;
-            let pods = Pods {
-                client: client.clone(),
-                images: Arc::clone(&images),
-                logs: folder.path().to_path_buf(),
-                known: HashMap::new(),
-            };
+            node::register(&client, &node).await?;
+            let pods = Pods { machine: Arc::clone(&machine), known: HashMap::new() };
             let client = client.clone();
             tasks.spawn(async move {
                 tokio::join!(node::renew(&client, &node.name), pods.follow(&node.name));
@@ -70,9 +125,7 @@ impl Kubelet {
 
 /// The pods of one node, by their uid: another pod may come under the same name.
 struct Pods {
-    client: Client,
-    images: Arc<Images>,
-    logs: PathBuf,
+    machine: Arc<Machine>,
     known: HashMap<String, Known>,
 }
 
@@ -85,7 +138,7 @@ struct Known {
 impl Pods {
     async fn follow(mut self, node: &str) {
         let ours = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
-        let pods: Api<Pod> = Api::all(self.client.clone());
+        let pods: Api<Pod> = Api::all(self.machine.client.clone());
         let mut events = watch_objects(pods, ours).default_backoff().boxed();
         let mut listed = Vec::new();
         loop {
@@ -114,7 +167,7 @@ impl Pods {
             return;
         }
         let (changes, seen) = watch::channel(pod);
-        let life = pod::Life::new(self.client.clone(), &self.images, &self.logs, seen);
+        let life = pod::Life::new(&self.machine, seen);
         let task = AbortOnDropHandle::new(tokio::spawn(life.live()));
         self.known.insert(uid, Known { changes, _task: task });
     }

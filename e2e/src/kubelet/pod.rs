@@ -1,31 +1,40 @@
 //! The life of one pod on a node: init containers in their order, then the others, until it ends or is deleted.
 
-use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, ResourceExt};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::Machine;
 use super::container::{Container, Restart};
-use super::images::Images;
+use super::sandbox::Sandbox;
 use super::status::{self, Containers, Initialisation};
 
 /// How soon a process that ended or a probe's new verdict is noticed.
 const TICK: Duration = Duration::from_millis(50);
 
+/// How soon volumes that were not there are looked for again.
+const RETRY: Duration = Duration::from_millis(500);
+
 /// A pod and its containers. Dropping it ends their processes.
 pub(super) struct Life {
     pods: Api<Pod>,
+    machine: Arc<Machine>,
     seen: watch::Receiver<Pod>,
     initial: Vec<Container>,
     main: Vec<Container>,
+    /// Below the containers that live in it: fields are dropped in their order.
+    sandbox: Option<Sandbox>,
+    /// What it takes to make one is not there yet: the message, and when to look again.
+    unready: Option<(String, Instant)>,
     /// Once true it stays so: a sidecar that is started again does not hold up the others.
     initialised: bool,
     started: Time,
@@ -33,25 +42,23 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(
-        client: Client,
-        images: &Images,
-        logs: &Path,
-        seen: watch::Receiver<Pod>,
-    ) -> Self {
+    pub(super) fn new(machine: &Arc<Machine>, seen: watch::Receiver<Pod>) -> Self {
         let pod = seen.borrow().clone();
         let spec = pod.spec.clone().unwrap_or_default();
         let policy = policy(&spec);
-        let new = |container, restart| Container::new(&pod, container, restart, images, logs);
+        let new = |container, restart| Container::new(&pod, container, restart, &machine.logs);
         let initial = spec.init_containers.iter().flatten();
         let initial = initial.map(|container| {
             let sidecar = container.restart_policy.as_deref() == Some("Always");
             new(container, if sidecar { Restart::Always } else { once(policy) })
         });
         Self {
-            pods: Api::namespaced(client, &pod.namespace().unwrap_or_default()),
+            pods: Api::namespaced(machine.client.clone(), &pod.namespace().unwrap_or_default()),
             initial: initial.collect(),
             main: spec.containers.iter().map(|container| new(container, policy)).collect(),
+            machine: Arc::clone(machine),
+            sandbox: None,
+            unready: None,
             initialised: false,
             started: Time(Timestamp::now()),
             published: None,
@@ -72,21 +79,38 @@ impl Life {
                 return self.end().await;
             }
             if !over {
-                self.step();
+                self.step().await;
                 self.publish().await;
             }
         }
     }
 
-    fn step(&mut self) {
+    async fn step(&mut self) {
+        let pod = self.seen.borrow().clone();
+        self.prepare(&pod).await;
+        let Some(sandbox) = &self.sandbox else { return };
         for container in &mut self.initial {
-            container.step();
+            container.step(&pod, sandbox).await;
             if !self.initialised && !container.initialised() {
                 return;
             }
         }
         self.initialised = true;
-        self.main.iter_mut().for_each(Container::step);
+        for container in &mut self.main {
+            container.step(&pod, sandbox).await;
+        }
+    }
+
+    /// Gives the pod its network and volumes, as soon as all they need is there.
+    async fn prepare(&mut self, pod: &Pod) {
+        let waits = self.unready.as_ref().is_some_and(|(_, until)| Instant::now() < *until);
+        if self.sandbox.is_some() || waits {
+            return;
+        }
+        match Sandbox::new(pod, &self.machine).await {
+            Ok(sandbox) => self.sandbox = Some(sandbox),
+            Err(unready) => self.unready = Some((unready.to_string(), Instant::now() + RETRY)),
+        }
     }
 
     /// Ends the containers, sidecars last, within the pod's grace period, and lets the object go.
@@ -147,6 +171,8 @@ impl Life {
             Initialisation::Underway
         };
         Containers {
+            address: self.sandbox.as_ref().map(Sandbox::address),
+            unready: self.unready.as_ref().map(|(message, _)| message.clone()),
             initialisation,
             initial: self.initial.iter().map(Container::status).collect(),
             main: self.main.iter().map(Container::status).collect(),

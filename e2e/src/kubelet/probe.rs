@@ -15,8 +15,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::environment::{Unsupported, Variables};
 
-/// Pods share the machine's network.
-const HOST: &str = "127.0.0.1";
+/// What a probe has to know of the container's place.
+pub(super) struct Surroundings {
+    /// Where its servers listen.
+    pub(super) host: String,
+    /// The words that bring a command to the container's program.
+    pub(super) beside: Vec<String>,
+    pub(super) variables: Variables,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Verdict {
@@ -65,11 +71,11 @@ pub(super) fn check(container: &Container) -> Result<(), Unsupported> {
 }
 
 /// Begins to probe a container that was just started.
-pub(super) fn begin(container: &Container, variables: &Variables) -> Probing {
+pub(super) fn begin(container: &Container, surroundings: Surroundings) -> Probing {
     let (sender, verdict) = watch::channel(Verdict::default());
-    let (container, variables) = (container.clone(), variables.clone());
+    let container = container.clone();
     let task = tokio::spawn(async move {
-        let judge = Judge { container: &container, variables: &variables, verdict: &sender };
+        let judge = Judge { container: &container, surroundings: &surroundings, verdict: &sender };
         judge.watch().await;
     });
     Probing { verdict, _task: AbortOnDropHandle::new(task) }
@@ -77,7 +83,7 @@ pub(super) fn begin(container: &Container, variables: &Variables) -> Probing {
 
 struct Judge<'a> {
     container: &'a Container,
-    variables: &'a Variables,
+    surroundings: &'a Surroundings,
     verdict: &'a watch::Sender<Verdict>,
 }
 
@@ -139,22 +145,21 @@ impl Judge<'_> {
 
     async fn ask(&self, probe: &Probe) -> io::Result<bool> {
         if let Some(get) = &probe.http_get {
-            let host = get.host.as_deref().unwrap_or(HOST);
+            let host = get.host.as_deref().unwrap_or(&self.surroundings.host);
             let path = get.path.as_deref().unwrap_or("/");
             return answers(host, self.port(&get.port)?, path).await;
         }
         if let Some(socket) = &probe.tcp_socket {
-            let host = socket.host.as_deref().unwrap_or(HOST);
+            let host = socket.host.as_deref().unwrap_or(&self.surroundings.host);
             return Ok(TcpStream::connect((host, self.port(&socket.port)?)).await.is_ok());
         }
         let command = probe.exec.as_ref().and_then(|exec| exec.command.as_deref());
-        let Some((program, arguments)) = command.and_then(<[String]>::split_first) else {
-            return Ok(false);
-        };
+        let mut words = self.surroundings.beside.iter().chain(command.unwrap_or_default());
+        let Some(program) = words.next() else { return Ok(false) };
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().kill_on_drop(true);
+        command.args(words).env_clear().kill_on_drop(true);
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(self.surroundings.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command.status().await?.success())
     }
@@ -230,6 +235,8 @@ mod tests {
         let verdicts = [false, true, false, false, false].map(|answer| series.add(answer));
         assert_eq!(verdicts, [None, Some(true), None, Some(false), Some(false)]);
     }
+
+    const HOST: &str = "127.0.0.1";
 
     #[tokio::test]
     async fn a_server_answers_by_its_status() {

@@ -1,7 +1,11 @@
 //! A pod's phase and conditions from what its containers do.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition, PodStatus};
+use std::net::Ipv4Addr;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, PodCondition, PodIP, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::network;
 
 /// How far a pod's init containers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +16,12 @@ pub(super) enum Initialisation {
     Failed,
 }
 
-/// What a pod's containers do.
+/// What a pod's containers do, and where.
 pub(super) struct Containers {
+    /// None until they have a place.
+    pub(super) address: Option<Ipv4Addr>,
+    /// Why they have none.
+    pub(super) unready: Option<String>,
     pub(super) initialisation: Initialisation,
     pub(super) initial: Vec<ContainerStatus>,
     pub(super) main: Vec<ContainerStatus>,
@@ -31,9 +39,21 @@ pub(super) fn of_pod(
     let initialised = containers.initialisation == Initialisation::Done;
     let ready = initialised && !ended && containers.main.iter().all(|container| container.ready);
     let before = previous.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let conditions = [("Initialized", initialised), ("ContainersReady", ready), ("Ready", ready)]
-        .map(|(name, holds)| condition(name, holds, before, now));
+    let conditions = [
+        ("PodReadyToStartContainers", containers.address.is_some()),
+        ("Initialized", initialised),
+        ("ContainersReady", ready),
+        ("Ready", ready),
+    ]
+    .map(|(name, holds)| condition(name, holds, before, now));
+    let address = containers.address.map(|address| address.to_string());
+    let machine = network::MACHINE.to_string();
     PodStatus {
+        message: containers.unready.filter(|_| address.is_none()),
+        pod_ips: address.clone().map(|ip| vec![PodIP { ip }]),
+        pod_ip: address,
+        host_ips: Some(vec![HostIP { ip: machine.clone() }]),
+        host_ip: Some(machine),
         phase: Some(phase.to_owned()),
         conditions: Some(conditions.into()),
         init_container_statuses: Some(containers.initial),
@@ -94,7 +114,9 @@ mod tests {
     }
 
     fn done(main: Vec<ContainerStatus>) -> Containers {
-        Containers { initialisation: Initialisation::Done, initial: Vec::new(), main }
+        let initialisation = Initialisation::Done;
+        let address = Some(Ipv4Addr::new(10, 88, 0, 16));
+        Containers { address, unready: None, initialisation, initial: Vec::new(), main }
     }
 
     fn at(second: i64) -> Time {
@@ -132,6 +154,6 @@ mod tests {
         let ready = of_pod(done(vec![running(true)]), Some(&same), &at(1), &at(3));
         let times: Vec<_> =
             ready.conditions.unwrap().into_iter().map(|c| c.last_transition_time).collect();
-        assert_eq!(times, [Some(at(1)), Some(at(3)), Some(at(3))]);
+        assert_eq!(times, [1, 1, 3, 3].map(|second| Some(at(second))));
     }
 }

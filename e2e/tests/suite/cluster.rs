@@ -110,3 +110,21 @@ async fn every_write_is_noted_with_its_writer() {
     .await;
     assert_eq!((write.verb.as_str(), write.status), ("create", 201));
 }
+
+#[tokio::test]
+async fn a_service_account_may_do_what_its_roles_allow_and_nothing_else() {
+    let world = World::new().await;
+    let kubeconfig = world.cluster.kubeconfig_of(&world.namespace, "default").await.unwrap();
+    let kubectl = world.cluster.kubectl_by(&kubeconfig);
+    let list = ["get", "pods", "--namespace", &world.namespace];
+    let refused = kubectl.run(&list).await.unwrap();
+    assert!(refused.stderr.contains("Forbidden"), "{refused:?}");
+
+    let account = format!("{}:default", world.namespace);
+    let grant = ["create", "rolebinding", "reads", "--clusterrole=view", "--serviceaccount"];
+    let grant = [grant.as_slice(), &[&account, "--namespace", &world.namespace]].concat();
+    let granted = world.cluster.kubectl().run(&grant).await.unwrap();
+    assert!(granted.success, "{granted:?}");
+    eventually("it may read", async || kubectl.run(&list).await.unwrap().success.then_some(()))
+        .await;
+}

@@ -2,84 +2,15 @@
 
 use std::path::Path;
 
-use flexinfer_e2e::{Images, Kubelet, Node};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::shared::{World, eventually};
-
-/// A cluster's namespace with a node of its own, which only this test's pods select.
-struct Machine {
-    world: World,
-    kubelet: Kubelet,
-}
-
-impl Machine {
-    async fn new() -> Self {
-        let world = World::new().await;
-        let node = Node::new(&world.namespace)
-            .label("test", &world.namespace)
-            .resource("nvidia.com/gpu", "1");
-        let images = Images::new().with("shell", ["sh", "-c"]);
-        let kubelet = Kubelet::start(&world.client, vec![node], images).await.unwrap();
-        Self { world, kubelet }
-    }
-
-    /// A pod's spec with what every test needs, and `more`.
-    fn spec(&self, more: Value) -> Value {
-        let mut spec = json!({
-            "nodeSelector": { "test": self.world.namespace },
-            "terminationGracePeriodSeconds": 20,
-        });
-        let Value::Object(more) = more else { panic!("not an object: {more}") };
-        spec.as_object_mut().unwrap().extend(more);
-        spec
-    }
-
-    fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.world.client.clone(), &self.world.namespace)
-    }
-
-    async fn run(&self, name: &str, spec: Value) {
-        let pod = json!({ "metadata": { "name": name }, "spec": self.spec(spec) });
-        let pod = serde_json::from_value(pod).unwrap();
-        self.pods().create(&PostParams::default(), &pod).await.unwrap();
-    }
-
-    /// A container's status, once it is as awaited.
-    async fn until(
-        &self,
-        awaited: &str,
-        pod: &str,
-        there: impl Fn(&Pod, &ContainerStatus) -> bool,
-    ) -> ContainerStatus {
-        eventually(awaited, async || {
-            let pod = self.pods().get(pod).await.unwrap();
-            let mut containers = pod.status.as_ref()?.container_statuses.clone()?;
-            let container = containers.pop()?;
-            there(&pod, &container).then_some(container)
-        })
-        .await
-    }
-
-    /// What a container has printed so far.
-    fn output(&self, pod: &str, container: &str) -> String {
-        let log = format!("{}_{pod}_{container}.log", self.world.namespace);
-        std::fs::read_to_string(self.kubelet.logs().join(log)).unwrap_or_default()
-    }
-}
-
-fn shell(name: &str, script: &str) -> Value {
-    json!({ "name": name, "image": "shell", "args": [script] })
-}
-
-fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
-}
+use crate::machine::{Machine, phase, shell};
+use crate::shared::eventually;
 
 #[tokio::test]
 async fn a_deployment_asking_for_a_gpu_becomes_available_on_a_node_with_one() {
@@ -117,11 +48,14 @@ async fn a_deployment_asking_for_a_gpu_becomes_available_on_a_node_with_one() {
 #[tokio::test]
 async fn a_pod_is_ready_when_its_probe_says_so() {
     let machine = Machine::new().await;
-    let mark = machine.kubelet.logs().join("ready");
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("ready");
     let mut container = shell("engine", "sleep 600");
-    let exec = json!({ "command": ["test", "-e", mark] });
+    let exec = json!({ "command": ["test", "-e", "/marks/ready"] });
     container["readinessProbe"] = json!({ "exec": exec, "periodSeconds": 1 });
-    machine.run("probed", json!({ "containers": [container] })).await;
+    container["volumeMounts"] = json!([{ "name": "marks", "mountPath": "/marks" }]);
+    let marks = json!({ "name": "marks", "hostPath": { "path": folder.path() } });
+    machine.run("probed", json!({ "containers": [container], "volumes": [marks] })).await;
 
     let status = machine.until("it runs", "probed", |pod, _| phase(pod) == "Running").await;
     assert!(!status.ready, "ready before its probe passed");
@@ -144,19 +78,19 @@ async fn a_container_that_ends_is_started_again_and_counted() {
 #[tokio::test]
 async fn init_containers_come_first_and_a_sidecar_stays() {
     let machine = Machine::new().await;
-    let mark = machine.kubelet.logs().join("prepared");
-    let mark = mark.to_str().unwrap();
     let mut sidecar = shell("sidecar", "sleep 600");
     sidecar["restartPolicy"] = "Always".into();
-    machine
-        .run(
-            "staged",
-            json!({
-                "initContainers": [shell("prepare", &format!("echo done > {mark}")), sidecar],
-                "containers": [shell("engine", &format!("cat {mark} && sleep 600"))],
-            }),
-        )
-        .await;
+    let mut prepare = shell("prepare", "echo done > /shared/prepared");
+    let mut engine = shell("engine", "cat /shared/prepared && sleep 600");
+    for container in [&mut prepare, &mut engine] {
+        container["volumeMounts"] = json!([{ "name": "shared", "mountPath": "/shared" }]);
+    }
+    let spec = json!({
+        "initContainers": [prepare, sidecar],
+        "containers": [engine],
+        "volumes": [{ "name": "shared", "emptyDir": {} }],
+    });
+    machine.run("staged", spec).await;
     machine.until("it runs", "staged", |_, container| container.ready).await;
     let status = machine.pods().get("staged").await.unwrap().status.unwrap();
     let initial = status.init_container_statuses.unwrap();

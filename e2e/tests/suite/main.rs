@@ -10,4 +10,7 @@
 mod cluster;
 mod crds;
 mod kubelet;
+mod machine;
+mod network;
 mod shared;
+mod volumes;

