@@ -54,6 +54,17 @@ impl fmt::Display for InstanceId {
     }
 }
 
+/// One engine that somebody else started, by the name that its list of endpoints tells it apart by: a
+/// pod's, and not its address, which another pod may have later.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub Arc<str>);
+
+impl fmt::Display for EndpointId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
 /// One request's place in a queue. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);

@@ -64,6 +64,14 @@ pub enum Reason {
     Crashed,
     /// The model's VRAM estimate is larger than all there is.
     VramInsufficient,
+    /// The image cannot be pulled: it does not exist, or we may not have it.
+    ImagePullFailed,
+    /// The engine starts and dies, again and again.
+    CrashLoop,
+    /// A container that has to run first failed.
+    InitContainerFailed,
+    /// The namespace's quota does not allow the pod.
+    QuotaExceeded,
 }
 
 impl Reason {

@@ -3,7 +3,9 @@
 mod failure;
 mod report;
 mod same_engine;
+mod standing;
 
 pub use failure::{Failure, Reason};
 pub use report::{Progress, Report, Substage};
 pub use same_engine::same_engine;
+pub use standing::Standing;

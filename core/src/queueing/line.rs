@@ -1,23 +1,15 @@
 //! One member of a group: the requests that wait for it, and its engine.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::terms::Terms;
+use super::waiting::{Asked, Waiting};
 use crate::activation::{Failure, Progress};
-use crate::ids::{InstanceId, Ticket};
+use crate::ids::InstanceId;
 use crate::moment::Moment;
 use crate::scaling::{Activity, Warmth};
 use crate::sharing::{Member, Residency};
-
-/// A request in the queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiter {
-    pub(super) ticket: Ticket,
-    pub(super) since: Moment,
-    pub(super) deadline: Moment,
-}
 
 /// A member's engine, as far as it was reported.
 #[derive(Clone, Debug)]
@@ -57,13 +49,6 @@ pub(super) struct Serving {
     pub(super) yielding: bool,
 }
 
-/// Demand without a waiting request: counts until the load begins, or until `until`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) since: Moment,
-    pub(super) until: Moment,
-}
-
 /// Why a member is not tried before some moment.
 #[derive(Clone, Debug)]
 pub(super) struct Bar {
@@ -80,7 +65,7 @@ pub(super) struct Line {
     /// Its Model is gone; the line stays until its engine is.
     pub(super) removed: bool,
     pub(super) engine: Engine,
-    pub(super) waiting: VecDeque<Waiter>,
+    pub(super) waiting: Waiting,
     pub(super) last_active: Option<Moment>,
     pub(super) bar: Option<Bar>,
     pub(super) failures: u32,
@@ -100,7 +85,7 @@ impl Line {
             terms,
             removed: false,
             engine: Engine::Absent,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             last_active: None,
             bar: None,
             failures: 0,
@@ -128,11 +113,10 @@ impl Line {
 
     pub(super) fn activity(&self) -> Activity {
         let asked = usize::from(self.asked.is_some());
-        let waiting_since = self.waiting.front().map(|waiter| waiter.since);
         Activity {
             in_flight: self.in_flight(),
             waiting: u32::try_from(self.waiting.len() + asked).unwrap_or(u32::MAX),
-            waiting_since: waiting_since.or(self.asked.map(|asked| asked.since)),
+            waiting_since: self.waiting.since().or(self.asked.map(|asked| asked.since)),
             last_active: self.last_active,
         }
     }

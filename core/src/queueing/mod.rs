@@ -1,4 +1,7 @@
-//! The queue of a sharing group: who waits, who is served, whose engine runs.
+//! Queues: who waits, who is served, and in [`Group`] whose engine runs.
+//!
+//! There are two machines. Where this process starts the engines, a [`Group`] decides about all members
+//! of a sharing group; where somebody else does, each model has a [`Pool`] of endpoints.
 //!
 //! [`Group`] is a state machine: events and the time in, [`Effect`]s out. It holds every member of
 //! one sharing group, so that choosing an endpoint, booking a slot on it and deciding a swap are
@@ -14,10 +17,13 @@
 mod effects;
 mod group;
 mod line;
+mod pool;
 mod terms;
 mod view;
+mod waiting;
 
 pub use effects::{Effect, Effects, Notice};
 pub use group::Group;
+pub use pool::{EndpointState, EndpointView, Listed, Pool, PoolEffect, PoolView, Traffic};
 pub use terms::{Backoff, Policy, Terms};
 pub use view::{MemberView, Phase};

@@ -8,4 +8,5 @@
     reason = "a test that cannot go on shall fail where it stands"
 )]
 
+mod pools;
 mod queueing;

@@ -9,9 +9,10 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 use super::effects::{Effect, Effects};
-use super::line::{Asked, Engine, Line, Waiter};
+use super::line::{Engine, Line};
 use super::terms::{Policy, Terms};
 use super::view::MemberView;
+use super::waiting::Asked;
 use crate::ids::{BookingId, InstanceId, ModelId, Ticket};
 use crate::moment::Moment;
 use crate::rejection::Rejection;
@@ -65,8 +66,8 @@ impl Group {
         }
         for line in self.lines.values_mut().filter(|line| line.removed) {
             let model = line.terms.id.clone();
-            effects.extend(line.waiting.drain(..).map(|waiter| Effect::Reject {
-                ticket: waiter.ticket,
+            effects.extend(line.waiting.dissolve().map(|ticket| Effect::Reject {
+                ticket,
                 rejection: Rejection::ModelRemoved { model: model.clone() },
             }));
         }
@@ -106,7 +107,7 @@ impl Group {
         } else {
             self.policy.cold_wait(&line.terms)
         };
-        line.waiting.push_back(Waiter { ticket, since: now, deadline: now + patience });
+        line.waiting.join(now, ticket, patience);
         self.settle(now, &mut effects);
         // 4. Only then is the bound applied: with a bound of zero a cold model is still woken.
         self.bound(now, model, ticket, &mut effects);
@@ -116,9 +117,7 @@ impl Group {
     fn bound(&mut self, now: Moment, model: &ModelId, ticket: Ticket, effects: &mut Effects) {
         let Some(line) = self.lines.get_mut(model) else { return };
         let limit = line.terms.max_queue.unwrap_or(self.policy.max_queue);
-        let over = line.waiting.len() > limit as usize;
-        if over && line.waiting.back().is_some_and(|waiter| waiter.ticket == ticket) {
-            line.waiting.pop_back();
+        if line.waiting.turn_away(ticket, limit) {
             if line.waiting.is_empty() && matches!(line.engine, Engine::Absent) {
                 // Nobody may wait, and yet it shall be woken once the GPU is free.
                 let until = now + self.policy.cold_wait(&line.terms);
@@ -133,7 +132,7 @@ impl Group {
     pub fn leave(&mut self, now: Moment, ticket: Ticket) -> Effects {
         let mut effects = Effects::new();
         for line in self.lines.values_mut() {
-            line.waiting.retain(|waiter| waiter.ticket != ticket);
+            line.waiting.leave(ticket);
         }
         self.settle(now, &mut effects);
         effects

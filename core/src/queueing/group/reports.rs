@@ -102,8 +102,8 @@ fn failed(
     };
     let retrying = retry.is_some() || wait.is_zero();
     if !retrying {
-        effects.extend(line.waiting.drain(..).map(|waiter| Effect::Reject {
-            ticket: waiter.ticket,
+        effects.extend(line.waiting.dissolve().map(|ticket| Effect::Reject {
+            ticket,
             rejection: Rejection::ActivationFailed {
                 model: model.clone(),
                 failure: failure.clone(),

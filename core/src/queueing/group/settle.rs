@@ -28,11 +28,7 @@ impl Group {
 
     /// The next moment at which something happens by itself.
     pub fn wake_at(&self, now: Moment) -> Option<Moment> {
-        let deadlines = self
-            .lines
-            .values()
-            .flat_map(|line| line.waiting.iter().map(|waiter| waiter.deadline))
-            .min();
+        let deadlines = self.lines.values().filter_map(|line| line.waiting.next_deadline()).min();
         let drains = self.lines.values().filter_map(|line| match &line.engine {
             Engine::Serving(serving) => Some(serving.in_the_way? + line.terms.drain_limit),
             _ => None,
@@ -49,24 +45,15 @@ impl Group {
     fn expire(&mut self, now: Moment, effects: &mut Effects) {
         for line in self.lines.values_mut() {
             line.asked = line.asked.filter(|asked| now < asked.until);
-            if line.waiting.iter().all(|waiter| now < waiter.deadline) {
-                continue;
+            for waiter in line.waiting.take_due(now) {
+                let (model, waited) = (line.terms.id.clone(), now.since(waiter.since));
+                let rejection = if line.open().is_none() {
+                    Rejection::ActivationTimeout { model, waited }
+                } else {
+                    Rejection::QueueTimeout { model, waited }
+                };
+                effects.push(Effect::Reject { ticket: waiter.ticket, rejection });
             }
-            let model = line.terms.id.clone();
-            let cold = line.open().is_none();
-            line.waiting.retain(|waiter| {
-                let due = now >= waiter.deadline;
-                if due {
-                    let (model, waited) = (model.clone(), now.since(waiter.since));
-                    let rejection = if cold {
-                        Rejection::ActivationTimeout { model, waited }
-                    } else {
-                        Rejection::QueueTimeout { model, waited }
-                    };
-                    effects.push(Effect::Reject { ticket: waiter.ticket, rejection });
-                }
-                !due
-            });
         }
     }
 
@@ -164,12 +151,11 @@ impl Group {
             if !election.wants(id) {
                 continue;
             }
-            while let Some(waiter) = line.waiting.front() {
-                let ticket = waiter.ticket;
+            while let Some(ticket) = line.waiting.first() {
                 if !grant_one(line, &mut self.bookings, &mut self.next_booking, ticket, effects) {
                     break;
                 }
-                line.waiting.pop_front();
+                line.waiting.advance();
             }
         }
     }
@@ -204,26 +190,20 @@ impl Group {
                 Turn::HeldBy(holder) => {
                     let model = id.clone();
                     let held = Rejection::HeldByHigherPriority { model, holder };
-                    effects.extend(line.waiting.drain(..).map(|waiter| Effect::Reject {
-                        ticket: waiter.ticket,
-                        rejection: held.clone(),
-                    }));
+                    effects.extend(
+                        line.waiting
+                            .dissolve()
+                            .map(|ticket| Effect::Reject { ticket, rejection: held.clone() }),
+                    );
                     continue;
                 }
                 Turn::NotBefore(moment) => moment,
                 Turn::Now => expected(id).map_or(now, |(since, _)| since),
             };
             let ready = begins + line.last_load.unwrap_or_default();
-            line.waiting.retain(|waiter| {
-                let hopeless = ready > waiter.deadline;
-                if hopeless {
-                    effects.push(Effect::Reject {
-                        ticket: waiter.ticket,
-                        rejection: rejection(ready),
-                    });
-                }
-                !hopeless
-            });
+            effects.extend(line.waiting.take_hopeless(ready).into_iter().map(|waiter| {
+                Effect::Reject { ticket: waiter.ticket, rejection: rejection(ready) }
+            }));
         }
     }
 }
