@@ -12,6 +12,6 @@ mod root;
 
 pub use cluster::{AccountError, Cluster, StartError, Write};
 pub use kubectl::{Kubectl, Printed};
-pub use kubelet::{Images, Kubelet, KubeletError, Node};
+pub use kubelet::{Images, Kubelet, KubeletError, Node, Pretence};
 pub use network::NetworkError;
 pub use root::{Mount, Root};

@@ -9,6 +9,7 @@ mod environment;
 mod images;
 mod node;
 mod pod;
+mod pretence;
 mod probe;
 mod sandbox;
 mod status;
@@ -30,6 +31,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use images::Images;
 pub use node::Node;
+pub use pretence::Pretence;
 
 use crate::Cluster;
 use crate::network::{self, NetworkError};

@@ -15,7 +15,7 @@ use serde_json::json;
 const LEASES: &str = "kube-node-lease";
 
 /// The control plane gives a node up that is silent for 40 s.
-const RENEWAL: Duration = Duration::from_secs(10);
+pub(super) const RENEWAL: Duration = Duration::from_secs(10);
 
 /// A machine of the cluster: 16 CPUs, 64 GiB and room for 110 pods unless told otherwise.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub(super) async fn renew(client: &Client, node: &str) {
     }
 }
 
-async fn renew_once(client: &Client, node: &str) -> Result<(), kube::Error> {
+pub(super) async fn renew_once(client: &Client, node: &str) -> Result<(), kube::Error> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), LEASES);
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",

@@ -12,5 +12,6 @@ mod crds;
 mod kubelet;
 mod machine;
 mod network;
+mod pretence;
 mod shared;
 mod volumes;

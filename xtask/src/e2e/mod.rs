@@ -32,10 +32,11 @@ enum What {
 }
 
 /// These test the cluster itself, so they need none of this workspace's programs.
-const WITHOUT_PROGRAMS: [&str; 5] = ["crds", "cluster", "kubelet", "network", "volumes"];
+const WITHOUT_PROGRAMS: [&str; 6] =
+    ["crds", "cluster", "kubelet", "network", "volumes", "pretence"];
 
 /// The packages whose programs are images to the tests.
-const PACKAGES: [&str; 2] = ["flexinfer-gateway", "flexinfer-node"];
+const PACKAGES: [&str; 3] = ["flexinfer-gateway", "flexinfer-node", "flexinfer-controller"];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
