@@ -54,6 +54,8 @@ pub enum ConditionReason {
     NameUnique,
     /// The spec can work.
     ConfigValid,
+    /// The spec cannot work as it is written.
+    ConfigInvalid,
     /// There is no public image for this backend and GPU, and the model names none.
     ImageNotConfigured,
     /// Weights are copied from their claim.

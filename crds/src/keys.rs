@@ -100,6 +100,14 @@ pub const LITELLM_MAX_INPUT_TOKENS: &str = "litellm.flexinfer.ai/max-input-token
 /// Annotation for a LiteLLM in front: the most tokens of an answer.
 pub const LITELLM_MAX_OUTPUT_TOKENS: &str = "litellm.flexinfer.ai/max-output-tokens";
 
+/// Annotation of an object that FlexInfer made: a hash of it as it was wanted; while it is the same, nothing
+/// has to be applied.
+pub const SPEC_HASH: &str = "flexinfer.ai/spec-hash";
+/// Model annotation: the Secrets in the model's namespace that its images are pulled with, separated by
+/// commas, beside those of the controller's settings.
+pub const PULL_SECRETS: &str = "flexinfer.ai/image-pull-secrets";
+/// Model annotation: the Secret in the model's namespace whose key `HF_TOKEN` opens gated repositories.
+pub const HUB_TOKEN_SECRET: &str = "flexinfer.ai/hf-token-secret";
 /// Job annotation: the source that the job fetches; a job of another source is replaced.
 pub const JOB_SOURCE: &str = "flexinfer.ai/source";
 /// ConfigMap label: a training job that holds a group's GPU.

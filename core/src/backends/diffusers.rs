@@ -21,6 +21,7 @@ const KEYS: &[Key] = &[
     Key::variable("negativePrompt", Takes::Text, "DEFAULT_NEGATIVE_PROMPT"),
     Key::variable("useFp16", Takes::Flag, "USE_FP16"),
     Key::variable("vaePath", Takes::Text, "VAE_PATH"),
+    Key::read("vaeRepo", Takes::Text),
     Key::variable("pipelineMode", Takes::Text, "PIPELINE_MODE"),
     Key::variable("strength", Takes::Number, "DEFAULT_STRENGTH"),
     Key::variable("imageGuidanceScale", Takes::Number, "DEFAULT_IMAGE_GUIDANCE_SCALE"),

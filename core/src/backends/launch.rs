@@ -28,6 +28,8 @@ pub struct Placement {
     pub simulator_program: Option<String>,
     /// A folder of this engine's own, absolute; [`LaunchFile`]s are written below it.
     pub data_dir: String,
+    /// Where an engine that fetches models by itself keeps them; `None` leaves that to the engine.
+    pub store: Option<String>,
 }
 
 /// The two ways an engine is started.

@@ -8,7 +8,7 @@ use super::launch::{file_of_model, is_gguf, top_of};
 use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace, Placement,
-    Probe, Subject, Vendor,
+    Platform, Probe, Subject, Vendor,
 };
 use crate::activation::Reason;
 use crate::sources::{Scheme, Source};
@@ -151,7 +151,9 @@ impl Engine for LlamaCpp {
             path: "/health".into(),
             expected: Expected::Json { field: "status", value: Some("ok") },
         };
-        let mut launch = Launch::of("llama-server", placement, probe);
+        // Its images have the program outside of PATH and name it as their entry point.
+        let program = if placement.platform == Platform::Pod { "" } else { "llama-server" };
+        let mut launch = Launch::of(program, placement, probe);
         let file = subject.file();
         let model = file_of_model(place, file.as_deref());
         launch.arg("--host", &placement.host).arg("--port", placement.port);

@@ -69,6 +69,9 @@ impl Engine for Ollama {
         launch.set("OLLAMA_KEEP_ALIVE", -1);
         launch.set("OLLAMA_MAX_LOADED_MODELS", 1);
         launch.set("OLLAMA_NUM_PARALLEL", parallel(subject.config));
+        if let Some(store) = &placement.store {
+            launch.set("OLLAMA_MODELS", store);
+        }
         // A second server on the same store would otherwise prune what the first one downloads.
         launch.set("OLLAMA_NOPRUNE", 1);
         if placement.gpu.vendor == Vendor::Cpu {

@@ -35,6 +35,10 @@ pub struct Arguments {
     /// This file, and its further parts if it is the first of several
     #[arg(long, env = "FETCH_FILE", value_name = "PATH", value_parser = RelativePath::parse)]
     pub file: Option<RelativePath>,
+    /// Further files needed beside it
+    #[arg(long, env = "FETCH_BESIDE", value_name = "PATH", value_delimiter = ',',
+        value_parser = RelativePath::parse)]
+    pub beside: Vec<RelativePath>,
     /// Files fetched at the same time
     #[arg(long, env = "FETCH_CONCURRENCY", value_name = "COUNT", default_value = "4")]
     pub concurrency: NonZeroUsize,
@@ -54,7 +58,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         allow: arguments.allow.clone(),
         ignore: arguments.ignore.clone(),
         file: arguments.file.clone(),
-        beside: Vec::new(),
+        beside: arguments.beside.clone(),
     };
     let shown = Shown::new();
     let progress = |progress: Progress| {

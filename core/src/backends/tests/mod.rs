@@ -76,6 +76,7 @@ fn machine(model: &str) -> Placement {
         adapter_rank: None,
         simulator_program: Some("/opt/flexinfer-gateway".to_owned()),
         data_dir: "/data/writer".to_owned(),
+        store: None,
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
         adapter_rank: None,
         simulator_program: None,
         data_dir: String::new(),
+        store: None,
     };
     let launch =
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;

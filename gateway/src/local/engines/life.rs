@@ -212,6 +212,7 @@ impl Life {
             adapter_rank: None,
             simulator_program: Some(self.shared.settings.program.to_string_lossy().into_owned()),
             data_dir: self.folder().to_string_lossy().into_owned(),
+            store: None,
         }
     }
 

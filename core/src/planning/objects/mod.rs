@@ -1,0 +1,42 @@
+//! The Kubernetes objects that a Model becomes. [`Blueprint::of`] settles everything that they have in
+//! common, its methods draw them; `docs/kubernetes-objects.md` lists what is made.
+//!
+//! The rules that must not break:
+//!
+//! - The same Model, placement and settings give the same objects, byte for byte, or a running engine would
+//!   be started anew for nothing.
+//! - What a Model says never reaches a name, a label or a command line unchecked: see [`names`] and
+//!   [`environment`].
+//! - Nobody's `replicas` are written here: who scales says how many.
+
+mod blueprint;
+mod claim;
+mod deployment;
+mod engine;
+mod environment;
+mod files;
+mod flash;
+mod images;
+mod initial;
+mod litellm;
+mod metadata;
+mod pod;
+mod probes;
+mod refusal;
+mod service;
+mod settings;
+mod volumes;
+mod weights;
+
+pub mod names;
+
+#[cfg(test)]
+mod tests;
+
+pub use blueprint::Blueprint;
+pub use images::{Images, pinned};
+pub use metadata::spec_hash;
+pub use refusal::Refusal;
+pub use service::{Serving, service};
+pub use settings::{FlashDefaults, Settings};
+pub use weights::{ClaimUse, Filling, Weights};

@@ -1,0 +1,264 @@
+//! The pod that an engine runs in.
+
+use flexinfer_crds::keys;
+use k8s_openapi::api::core::v1::{
+    Affinity, LocalObjectReference, NodeAffinity, NodeSelector, NodeSelectorRequirement,
+    NodeSelectorTerm, PodAffinity, PodAffinityTerm, PodSecurityContext, PodSpec, PodTemplateSpec,
+    SeccompProfile, Toleration, TopologySpreadConstraint,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+
+use super::blueprint::FILES;
+use super::files::files_hash;
+use super::metadata::Texts;
+use super::volumes::{Mounted, config_map};
+use super::weights::{Filling, Held};
+use super::{Blueprint, Refusal, names};
+use crate::backends::{Launch, Vendor};
+use crate::ids::GroupId;
+use crate::planning::placing::NodeRule;
+
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+/// The groups that own AMD's devices on common distributions: `render` and, on older ones, `video`.
+const AMD_GROUPS: [i64; 2] = [109, 992];
+
+/// Seconds that an engine has to end in, beyond those that it may go on with what it serves.
+const LAST_WORDS: u64 = 30;
+
+impl Blueprint<'_> {
+    /// The pod for what `launch` says.
+    pub(super) fn pod(&self, launch: &Launch) -> Result<PodTemplateSpec, Refusal> {
+        let mut mounted = Mounted::default();
+        let mut initial = Vec::new();
+        let flash = self.flash()?;
+        if let Some(volume) = self.weights_volume() {
+            if let Filling::AtStart(works) = &self.weights.filling {
+                let steps = self.steps(works)?;
+                initial.extend(steps.containers);
+                mounted.volumes.extend(steps.volumes);
+            }
+            match flash {
+                Some(flash) => {
+                    mounted.volumes.push(volume);
+                    initial.push(flash.loader);
+                    mounted.add(flash.memory, &self.weights.mount, !self.weights.writable);
+                }
+                None => mounted.add(volume, &self.weights.mount, !self.weights.writable),
+            }
+        }
+        self.shared_memory(&mut mounted);
+        self.compiled_kernels(&mut mounted)?;
+        if !launch.files.is_empty() {
+            mounted.add(config_map("files", &self.files_name()), FILES, true);
+        }
+        let volumes = std::mem::take(&mut mounted.volumes);
+        let engine = self.engine(launch, mounted)?;
+        let limit = self.effective.drain_limit.as_secs().saturating_add(LAST_WORDS);
+        let spec = PodSpec {
+            init_containers: Some(initial).filter(|initial| !initial.is_empty()),
+            containers: vec![engine],
+            volumes: Some(volumes),
+            termination_grace_period_seconds: i64::try_from(limit).ok(),
+            topology_spread_constraints: self.spreading(),
+            ..self.surroundings()?
+        };
+        Ok(PodTemplateSpec { metadata: Some(self.pod_metadata(launch)), spec: Some(spec) })
+    }
+
+    /// What every pod of the model has, the engine's and those of its Jobs: where it may run, what its images
+    /// are pulled with, and what it may do (K8S-19).
+    pub(super) fn surroundings(&self) -> Result<PodSpec, Refusal> {
+        let selector = &self.model.spec.node_selector;
+        let gpus = self.placement.count > 0;
+        Ok(PodSpec {
+            node_selector: Some(selector.clone()).filter(|selector| !selector.is_empty()),
+            tolerations: Some(self.tolerations()).filter(|tolerations| !tolerations.is_empty()),
+            affinity: self.affinity(),
+            runtime_class_name: self.placement.runtime_class.clone().filter(|_| gpus),
+            priority_class_name: self.priority_class()?,
+            scheduler_name: self.settings.scheduler.clone(),
+            image_pull_secrets: self.pull_secrets()?,
+            security_context: Some(PodSecurityContext {
+                seccomp_profile: Some(SeccompProfile {
+                    type_: "RuntimeDefault".to_owned(),
+                    localhost_profile: None,
+                }),
+                supplemental_groups: (self.placement.vendor == Vendor::Amd && gpus)
+                    .then(|| AMD_GROUPS.to_vec()),
+                ..PodSecurityContext::default()
+            }),
+            automount_service_account_token: Some(false),
+            // A Service called `vllm` would otherwise set VLLM_PORT, which vLLM reads.
+            enable_service_links: Some(false),
+            ..PodSpec::default()
+        })
+    }
+
+    /// What the Service and the Deployment find the pods by. It never changes.
+    pub(super) fn selector(&self) -> Texts {
+        selector(&self.effective.id.name)
+    }
+
+    fn pod_metadata(&self, launch: &Launch) -> ObjectMeta {
+        let mut labels = self.selector();
+        labels.extend([
+            (keys::MANAGED_BY.to_owned(), keys::MANAGED_BY_FLEXINFER.to_owned()),
+            (keys::COMPONENT.to_owned(), "engine".to_owned()),
+            (keys::BACKEND.to_owned(), names::label_value(self.backend_name())),
+        ]);
+        if let GroupId::Shared { name, .. } = &self.effective.group {
+            labels.insert(keys::GPU_GROUP.to_owned(), names::label_value(name));
+        }
+        let mut annotations = Texts::from([
+            (keys::MODEL.to_owned(), self.effective.id.name.to_string()),
+            (keys::BACKEND.to_owned(), self.backend_name().to_owned()),
+        ]);
+        let estimate = self.model.spec.gpu.as_ref().and_then(|gpu| gpu.vram_estimate_mb);
+        if let Some(estimate) = estimate {
+            annotations.insert(keys::VRAM_ESTIMATE.to_owned(), estimate.to_string());
+        }
+        if !launch.files.is_empty() {
+            // An engine reads its files at its start: when they change, it has to be started anew.
+            annotations.insert(keys::SPEC_HASH.to_owned(), files_hash(launch));
+        }
+        ObjectMeta { labels: Some(labels), annotations: Some(annotations), ..ObjectMeta::default() }
+    }
+
+    /// The backend as it is called everywhere; of an unknown one, as the Model calls it.
+    fn backend_name(&self) -> &str {
+        match self.backend {
+            crate::backends::Backend::Command => &self.model.spec.backend,
+            known => known.name(),
+        }
+    }
+
+    fn tolerations(&self) -> Vec<Toleration> {
+        let mut tolerations = Vec::new();
+        if let Some(resource) =
+            self.placement.resource.as_ref().filter(|_| self.placement.count > 0)
+        {
+            tolerations.push(Toleration {
+                key: Some("dedicated".to_owned()),
+                operator: Some("Equal".to_owned()),
+                value: Some("gpu".to_owned()),
+                effect: Some("NoSchedule".to_owned()),
+                ..Toleration::default()
+            });
+            // Clouds keep other pods off such nodes by a taint with the resource's name.
+            tolerations.push(Toleration {
+                key: Some(resource.clone()),
+                operator: Some("Exists".to_owned()),
+                effect: Some("NoSchedule".to_owned()),
+                ..Toleration::default()
+            });
+        }
+        let own = self.model.spec.tolerations.iter();
+        for toleration in own {
+            if !tolerations.contains(toleration) {
+                tolerations.push(toleration.clone());
+            }
+        }
+        tolerations
+    }
+
+    /// The nodes that would do; and that all pods go where a claim is that only one node can use.
+    fn affinity(&self) -> Option<Affinity> {
+        let rules: Vec<_> = self.placement.rules.iter().map(requirement).collect();
+        let node_affinity = (!rules.is_empty()).then(|| NodeAffinity {
+            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+                node_selector_terms: vec![NodeSelectorTerm {
+                    match_expressions: Some(rules),
+                    match_fields: None,
+                }],
+            }),
+            ..NodeAffinity::default()
+        });
+        let pod_affinity = self.bound_to_one_node().then(|| PodAffinity {
+            required_during_scheduling_ignored_during_execution: Some(vec![PodAffinityTerm {
+                label_selector: Some(self.label_selector()),
+                topology_key: HOST_NAME.to_owned(),
+                ..PodAffinityTerm::default()
+            }]),
+            ..PodAffinity::default()
+        });
+        let affinity = Affinity { node_affinity, pod_affinity, pod_anti_affinity: None };
+        Some(affinity).filter(|affinity| *affinity != Affinity::default())
+    }
+
+    /// Whether several engines would hang on a claim that one node at a time can use (K8S-16).
+    fn bound_to_one_node(&self) -> bool {
+        self.effective.max_replicas > 1
+            && matches!(self.weights.held, Held::Claim { .. })
+            && !self.placement.claim_on_many_nodes
+    }
+
+    /// Several engines on several nodes, where that can be had.
+    fn spreading(&self) -> Option<Vec<TopologySpreadConstraint>> {
+        (self.effective.max_replicas > 1 && !self.bound_to_one_node()).then(|| {
+            vec![TopologySpreadConstraint {
+                max_skew: 1,
+                topology_key: HOST_NAME.to_owned(),
+                when_unsatisfiable: "ScheduleAnyway".to_owned(),
+                label_selector: Some(self.label_selector()),
+                ..TopologySpreadConstraint::default()
+            }]
+        })
+    }
+
+    pub(super) fn label_selector(&self) -> LabelSelector {
+        LabelSelector { match_labels: Some(self.selector()), match_expressions: None }
+    }
+
+    fn priority_class(&self) -> Result<Option<String>, Refusal> {
+        let Some(name) = self.annotation(keys::SERVING_PRIORITY_CLASS) else { return Ok(None) };
+        object_names(keys::SERVING_PRIORITY_CLASS, [name]).map(|names| names.into_iter().next())
+    }
+
+    fn pull_secrets(&self) -> Result<Option<Vec<LocalObjectReference>>, Refusal> {
+        let own = self.annotation(keys::PULL_SECRETS).unwrap_or_default();
+        let own = own.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let mut secrets = self.settings.pull_secrets.clone();
+        for name in object_names(keys::PULL_SECRETS, own)? {
+            if !secrets.contains(&name) {
+                secrets.push(name);
+            }
+        }
+        let secrets: Vec<_> =
+            secrets.into_iter().map(|name| LocalObjectReference { name }).collect();
+        Ok(Some(secrets).filter(|secrets| !secrets.is_empty()))
+    }
+}
+
+/// What finds the pods of the model called `name`.
+pub(super) fn selector(name: &str) -> Texts {
+    Texts::from([(keys::MODEL.to_owned(), names::label_value(name))])
+}
+
+/// The names in an annotation, each of which an object may bear.
+fn object_names<'n>(
+    annotation: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<Vec<String>, Refusal> {
+    let checked = names.into_iter().map(|name| {
+        if names::is_object_name(name) {
+            return Ok(name.to_owned());
+        }
+        let message =
+            format!("`{name}` cannot be the name of an object: use a-z, 0-9, `-` and `.`");
+        Err(Refusal::field(&format!("metadata.annotations[{annotation}]"), &message))
+    });
+    checked.collect()
+}
+
+fn requirement(rule: &NodeRule) -> NodeSelectorRequirement {
+    let (operator, key, values) = match rule {
+        NodeRule::In { key, values } => ("In", key, values),
+        NodeRule::NotIn { key, values } => ("NotIn", key, values),
+    };
+    NodeSelectorRequirement {
+        key: key.clone(),
+        operator: operator.to_owned(),
+        values: Some(values.clone()),
+    }
+}

@@ -1,0 +1,74 @@
+//! What the controller's own configuration says about the objects it makes.
+
+use flexinfer_crds::Quantity;
+
+use super::Images;
+
+/// The part of the controller's settings that planning needs. The controller fills it from its
+/// environment; [`Settings::default`] is what an empty environment means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Every variable that names an image.
+    pub images: Images,
+    /// `DEFAULT_SHM_SIZE_LIMIT`: the size of `/dev/shm` in an engine's pod; default `8Gi`.
+    pub shm_size: Quantity,
+    /// The flash loader where a Model says nothing.
+    pub flash: FlashDefaults,
+    /// Secrets that images are pulled with, in the namespace of each model.
+    pub pull_secrets: Vec<String>,
+    /// The Secret, in the namespace of each model, whose key `HF_TOKEN` opens gated repositories; it need
+    /// not exist. Default `hf-token`.
+    pub hub_token_secret: String,
+    /// Another hub than the public one (`HF_ENDPOINT`).
+    pub hub_endpoint: Option<String>,
+    /// Folders of the nodes below which Models may mount; default `/var/lib/flexinfer`.
+    pub host_folders: Vec<String>,
+    /// The scheduler of engines' pods, if it is not the cluster's own.
+    pub scheduler: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            images: Images::default(),
+            shm_size: Quantity::new("8Gi"),
+            flash: FlashDefaults::default(),
+            pull_secrets: Vec::new(),
+            hub_token_secret: "hf-token".to_owned(),
+            hub_endpoint: None,
+            host_folders: vec!["/var/lib/flexinfer".to_owned()],
+            scheduler: None,
+        }
+    }
+}
+
+/// The flash loader where a Model says nothing: the variables `DEFAULT_FLASH_LOADER_*`, but for its image,
+/// which [`Images`] has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashDefaults {
+    /// `…_ENABLED`, default false.
+    pub enabled: bool,
+    /// `…_CONCURRENCY`, 1 to 32, default 4.
+    pub concurrency: u32,
+    /// `…_TMPFS_SIZE_LIMIT`, default none.
+    pub tmpfs_size_limit: Option<Quantity>,
+    /// `…_BUFFER_KB`, 32 to 16384, default 4096.
+    pub buffer_kb: u32,
+    /// `…_VERIFY`, default false.
+    pub verify: bool,
+    /// `…_EXCLUDE`, default none.
+    pub exclude: Vec<String>,
+}
+
+impl Default for FlashDefaults {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            concurrency: 4,
+            tmpfs_size_limit: None,
+            buffer_kb: 4096,
+            verify: false,
+            exclude: Vec::new(),
+        }
+    }
+}

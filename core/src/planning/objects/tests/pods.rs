@@ -1,0 +1,120 @@
+//! Faults that were reported of pods, and what must hold for each of them.
+
+use flexinfer_crds::keys;
+
+use super::*;
+
+fn text(config: Value) -> Sample {
+    let mut spec = json!({
+        "backend": "llamacpp", "source": "pvc://weights/w.gguf", "gpu": { "count": 1 },
+    });
+    spec["config"] = config;
+    Sample::new(spec).on_nvidia()
+}
+
+#[test]
+fn k8s_16_engines_on_a_claim_of_one_node_go_to_that_node() {
+    let spec = json!({
+        "backend": "vllm", "source": "HF://a/b", "gpu": { "count": 1 },
+        "serverless": { "maxReplicas": 2 },
+    });
+    let mut sample = Sample::new(spec).on_nvidia();
+    let pod = sample.pod();
+    assert!(pod.affinity.unwrap().pod_affinity.is_some());
+    assert_eq!(pod.topology_spread_constraints, None);
+    sample.placement.claim_on_many_nodes = true;
+    let pod = sample.pod();
+    assert_eq!(pod.affinity, None);
+    assert!(pod.topology_spread_constraints.is_some());
+}
+
+#[test]
+fn k8s_16_a_change_never_needs_two_gpus_or_two_nodes_at_once() {
+    let strategy = |sample: &Sample| {
+        let strategy = sample.deployment().spec.strategy.unwrap();
+        let surge = strategy.rolling_update.and_then(|update| update.max_surge);
+        (strategy.type_.unwrap(), surge.map(value))
+    };
+    let sample = text(json!({}));
+    assert_eq!(strategy(&sample), ("Recreate".to_owned(), None));
+    let simulator = Sample::new(json!({ "backend": "simulator" }));
+    assert_eq!(strategy(&simulator), ("RollingUpdate".to_owned(), Some(json!(1))));
+    let several = json!({
+        "backend": "simulator", "gpu": { "count": 1 }, "serverless": { "maxReplicas": 2 },
+    });
+    let several = Sample::new(several).on_nvidia();
+    assert_eq!(strategy(&several), ("RollingUpdate".to_owned(), Some(json!(0))));
+}
+
+#[test]
+fn k8s_19_pull_secrets_come_from_the_settings_and_the_model() {
+    let mut sample = text(json!({})).annotated(keys::PULL_SECRETS, "mine, ours,");
+    sample.settings.pull_secrets = vec!["ours".to_owned()];
+    let secrets = sample.pod().image_pull_secrets.unwrap();
+    let names: Vec<_> = secrets.into_iter().map(|secret| secret.name).collect();
+    assert_eq!(names, ["ours", "mine"]);
+    let wrong = text(json!({})).annotated(keys::PULL_SECRETS, "Not A Name");
+    assert!(wrong.refusal().contains("flexinfer.ai/image-pull-secrets"), "{}", wrong.refusal());
+}
+
+#[test]
+fn the_selector_is_the_same_whatever_else_changes() {
+    let selector = |sample: &Sample| sample.deployment().spec.selector;
+    let alone = text(json!({}));
+    let mut shared = text(json!({ "contextSize": 1 }));
+    shared.model.spec.gpu.as_mut().unwrap().shared = Some("desk".to_owned());
+    let shared = Sample::of(shared.model).on_nvidia();
+    assert_eq!(selector(&alone), selector(&shared));
+}
+
+#[test]
+fn what_a_model_says_is_not_expanded_by_the_cluster() {
+    let engine = text(json!({ "args": ["$(POD_IP)", "$$"], "env": { "A": "$(B)" } })).engine();
+    assert!(engine.args.unwrap().ends_with(&["$$(POD_IP)".to_owned(), "$$$$".to_owned()]));
+    let env = engine.env.unwrap();
+    assert_eq!(env.last().unwrap().value.as_deref(), Some("$$(B)"));
+}
+
+#[test]
+fn a_variable_of_the_users_replaces_ours() {
+    let engine = text(json!({ "env": { "POD_IP": "1.2.3.4" } })).engine();
+    let env = engine.env.unwrap();
+    let named: Vec<_> = env.iter().filter(|variable| variable.name == "POD_IP").collect();
+    assert_eq!(named.len(), 1);
+    assert_eq!(named[0].value.as_deref(), Some("1.2.3.4"));
+}
+
+#[test]
+fn the_start_up_limit_is_what_the_probe_allows() {
+    let probe = text(json!({ "startupTimeout": "90s" })).engine().startup_probe.unwrap();
+    assert_eq!((probe.period_seconds, probe.failure_threshold), (Some(2), Some(45)));
+    let probe = text(json!({ "startupTimeout": "1ms" })).engine().startup_probe.unwrap();
+    assert_eq!(probe.failure_threshold, Some(1));
+}
+
+#[test]
+fn a_changed_setting_is_seen_in_the_hash_and_an_equal_one_is_not() {
+    let hash = |sample: &Sample| spec_hash(&sample.deployment()).unwrap().to_owned();
+    let sample = text(json!({ "contextSize": 1024 }));
+    assert_eq!(hash(&sample), hash(&text(json!({ "contextSize": 1024 }))));
+    assert_ne!(hash(&sample), hash(&text(json!({ "contextSize": 2048 }))));
+}
+
+#[test]
+fn a_member_of_a_group_serves_its_labels_only_while_it_is_active() {
+    let sample = Sample::new(json!({ "backend": "simulator", "serviceLabels": ["a", "b"] }));
+    let labels = |serving| {
+        let service = service(&sample.model, &sample.effective, Backend::Simulator, serving);
+        service.metadata.annotations.unwrap().get(keys::ACTIVE_SERVICES).cloned()
+    };
+    assert_eq!(labels(Serving::Alone), None);
+    assert_eq!(labels(Serving::Active).as_deref(), Some("a,b"));
+    assert_eq!(labels(Serving::Inactive).as_deref(), Some(""));
+}
+
+#[test]
+fn a_parked_model_is_offered_to_nobody() {
+    let sample = Sample::new(json!({ "backend": "simulator", "litellm": { "enabled": false } }));
+    let annotations = sample.deployment().metadata.annotations.unwrap();
+    assert!(!annotations.keys().any(|key| key.starts_with("litellm.")), "{annotations:?}");
+}

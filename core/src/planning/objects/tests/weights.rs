@@ -1,0 +1,97 @@
+//! Where weights are kept, by source and strategy.
+
+use super::super::weights::Held;
+use super::*;
+
+fn weights(spec: Value) -> Result<Weights, Refusal> {
+    let sample = Sample::new(spec);
+    sample.blueprint().map(|blueprint| blueprint.weights().clone())
+}
+
+fn from(source: &str, cache: Value) -> Weights {
+    let mut spec = json!({ "backend": "vllm", "source": source, "gpu": { "count": 1 } });
+    spec["cache"] = cache;
+    weights(spec).unwrap()
+}
+
+#[test]
+fn a_source_on_the_hub_is_fetched_once_onto_a_claim() {
+    let weights = from("HF://org/name@refs/pr/1", json!({}));
+    let name = "writer-cache".to_owned();
+    assert_eq!(weights.held, Held::Claim { name, made_by: ClaimUse::Made });
+    assert!(matches!(&weights.filling, Filling::ByJob(works) if works.len() == 1));
+    let folder = "/models/huggingface/org/name/refs%2Fpr%2F1";
+    assert_eq!(weights.folder.as_deref(), Some(folder));
+}
+
+#[test]
+fn k8s_11_a_changed_source_goes_to_a_folder_of_its_own() {
+    let folder = |source| from(source, json!({})).folder.unwrap();
+    assert_ne!(folder("HF://org/name"), folder("HF://org/other"));
+    assert_ne!(folder("HF://org/name"), folder("HF://org/name@v2"));
+}
+
+#[test]
+fn a_claim_is_read_where_it_is_unless_a_copy_is_asked_for() {
+    let read = from("pvc://weights/a/b", json!({}));
+    let name = "weights".to_owned();
+    assert_eq!(read.held, Held::Claim { name, made_by: ClaimUse::Source });
+    assert_eq!(read.filling, Filling::Checked("/models/a/b".to_owned()));
+    assert!(!read.writable);
+    for cache in [json!({ "strategy": "SharedPVC" }), json!({ "size": "1Gi" })] {
+        let copied = from("pvc://weights/a/b", cache);
+        assert!(matches!(copied.filling, Filling::ByJob(_)));
+        assert!(matches!(copied.held, Held::Claim { made_by: ClaimUse::Made, .. }));
+    }
+    let local = from("pvc://weights/a/b", json!({ "strategy": "Local" }));
+    assert!(matches!(local.filling, Filling::AtStart(_)));
+}
+
+#[test]
+fn a_file_is_on_the_node_where_that_is_allowed_else_in_the_image() {
+    let there = from("file:///var/lib/flexinfer/models/a/w.gguf", json!({}));
+    assert_eq!(there.held, Held::HostFolder("/var/lib/flexinfer/models/a".to_owned()));
+    assert_eq!(there.mount, "/var/lib/flexinfer/models/a");
+    let elsewhere = from("file:///etc/w.gguf", json!({}));
+    assert_eq!(elsewhere.held, Held::Nowhere);
+}
+
+#[test]
+fn folders_of_nodes_are_not_open_to_every_model() {
+    for path in ["/", "/etc", "/var/lib/flexinfer-other", "/var/lib/flexinfer/../..", "relative"] {
+        let spec = json!({
+            "backend": "vllm", "source": "HF://a/b",
+            "cache": { "strategy": "Local", "hostPath": path },
+        });
+        let refusal = weights(spec).unwrap_err();
+        assert!(refusal.message.starts_with("spec.cache.hostPath: "), "{refusal}");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_with_the_field() {
+    let refusal = |spec| weights(spec).unwrap_err().to_string();
+    insta::assert_snapshot!(refusal(json!({ "backend": "vllm", "source": "file://./x" })), @"spec.source: a relative path has a meaning in local mode only; write file:///absolute/path");
+    insta::assert_snapshot!(refusal(json!({
+        "backend": "vllm", "source": "HF://a/b", "cache": { "pvcName": "Not A Claim" },
+    })), @"spec.cache.pvcName: `Not A Claim` cannot be the name of a claim: use a-z, 0-9, `-` and `.`");
+    insta::assert_snapshot!(refusal(json!({
+        "backend": "diffusers", "source": "pvc://a/b", "config": { "vaeRepo": "a/b" },
+    })), @"spec.config.vaeRepo: is fetched beside a source on the hub only; put the autoencoder beside the model and name it in config.vaePath");
+}
+
+#[test]
+fn a_flash_loader_needs_something_that_outlives_the_pod() {
+    let loads = |strategy: &str, shared: &str| {
+        let sample = Sample::new(json!({
+            "backend": "vllm", "source": "HF://a/b",
+            "gpu": { "count": 1, "shared": shared },
+            "cache": { "strategy": strategy, "flashLoader": { "enabled": true } },
+        }))
+        .on_nvidia();
+        let initial = sample.pod().init_containers.unwrap_or_default();
+        initial.iter().any(|container| container.name == "flash-loader")
+    };
+    assert!(loads("SharedPVC", "") && loads("Local", "") && loads("SharedPVC", "desk"));
+    assert!(!loads("Memory", "") && !loads("None", ""));
+}
