@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use flexinfer_crds::Model;
+use flexinfer_crds::{LoRAAdapter, Model};
 use kube::{CustomResourceExt, ResourceExt};
 
 const HEADER: &str = "# Made from crds/src by `cargo xtask generate`; do not edit.\n";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let definitions = vec![Model::crd()];
+    let definitions = vec![Model::crd(), LoRAAdapter::crd()];
     let mut files = BTreeMap::new();
     for definition in definitions {
         let yaml = serde_saphyr::to_string(&definition)?;

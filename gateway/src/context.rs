@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::UsageEvents;
-use flexinfer_core::openai::{Understood, UsageReader};
+use flexinfer_core::openai::{Dialect, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
 use http::HeaderValue;
@@ -27,6 +27,8 @@ pub struct Context {
     pub(crate) in_flight: Option<InFlight>,
     /// `X-Request-ID`: the client's, or one made here.
     pub(crate) request_id: Option<HeaderValue>,
+    /// In whose words it is refused, if it is.
+    pub(crate) dialect: Dialect,
     /// What the rules make of it.
     pub(crate) ruled: Ruled,
     /// Which model it is for, once that is known.
@@ -43,12 +45,26 @@ pub struct Context {
 pub(crate) struct Target {
     /// As it was when the request came.
     pub(crate) served: Arc<Served>,
+    /// The adapter of it that is asked for, as its engine knows it.
+    pub(crate) adapter: Option<Arc<str>>,
     /// Path and query for the engine: the client's, without `/model/<name>`.
     pub(crate) path: String,
+    /// Whether the query names the model.
+    pub(crate) named_in_query: bool,
+    /// The `/model/<name>` that was taken off the path, as it was received.
+    pub(crate) prefix: Option<String>,
     /// Whether the body asks for a stream of events.
     pub(crate) stream: bool,
     /// The metric series that count it.
     pub(crate) series: ModelSeries,
+}
+
+impl Target {
+    /// What the engine is to be asked for instead of the client's own name for it; `booked` is the model
+    /// as it is now. `None` leaves the name as it is.
+    pub(crate) fn name_for_engine<'n>(&'n self, booked: &'n Served) -> Option<&'n str> {
+        self.adapter.as_deref().or_else(|| booked.name_for_engine())
+    }
 }
 
 /// What the rules make of a request.
@@ -128,6 +144,7 @@ impl Context {
             started: Instant::now(),
             in_flight: None,
             request_id: None,
+            dialect: Dialect::default(),
             ruled: Ruled::default(),
             target: None,
             body: None,

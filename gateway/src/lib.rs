@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod admin;
 pub mod keys;
+pub mod labels;
 pub mod lifecycle;
 pub mod local;
 pub mod metrics;

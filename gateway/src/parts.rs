@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::openai::Liveness;
 
+use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::queues::Dispatch;
@@ -41,8 +42,10 @@ pub struct Parts {
     pub fleet: Arc<ArcSwap<Fleet>>,
     /// Wakes models and hands out their slots.
     pub dispatch: Arc<dyn Dispatch>,
-    /// How models are doing, for `/v1/models`.
+    /// How models are doing, for lists and labels.
     pub liveness: LivenessOf,
+    /// Whose turn it is among the models of a label.
+    pub labels: Labels,
     /// The bounds.
     pub limits: Limits,
     /// Who may send how much.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use flexinfer_core::openai::apis::Streams;
 use flexinfer_core::rejection::Rejection;
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -17,9 +18,10 @@ use tracing::debug;
 use crate::context::{Body, Context, Target};
 use crate::parts::Parts;
 use crate::stages::receive::Request;
+use crate::stages::resolve::Resolved;
 use crate::stages::{
-    Stop, account, client_left, connect, dispatch, identify, judge, limit, read, receive, relay,
-    resolve, respond, send, understand,
+    Stop, account, client_left, connect, dispatch, identify, judge, limit, lists, read, receive,
+    relay, resolve, respond, send, understand,
 };
 
 /// The proxy that Pingora runs.
@@ -38,42 +40,50 @@ impl Proxy {
         let parts = &self.parts;
         let fleet = parts.fleet.load_full();
         let request = receive::receive(parts, &fleet, session, context)?;
-        identify::identify(parts, session, context)?;
-        let caller = context.ruled.caller.clone();
-        let caller = caller.as_deref();
+        if !request.is_public() {
+            identify::identify(parts, session, context)?;
+        }
         let call = match request {
             Request::Engine(call) => call,
-            Request::List => {
-                return Err(Stop::Answered(resolve::list(parts, &fleet, caller)));
-            }
-            Request::Object(name) => {
-                let object = resolve::object(parts, &fleet, caller, &name)?;
-                return Err(Stop::Answered(object));
+            Request::Page(page, name) => {
+                let page = (page, name);
+                let own = lists::answer(parts, &fleet, session, context, page).await?;
+                return Err(Stop::Answered(own));
             }
         };
+        let caller = context.ruled.caller.clone();
+        let caller = caller.as_deref();
         // What the head settles is settled before the body is read, or invited by a 100.
-        let find = |name: &str| resolve::resolve(&fleet, caller, name, call.operation);
-        let mut served = call.model.as_deref().map(find).transpose()?;
-        if let Some(model) = &served {
-            limit::by_head(parts, context, model)?;
+        let find = |name: &str| resolve::resolve(parts, &fleet, caller, &call, name);
+        let mut resolved = call.model.as_deref().map(find).transpose()?;
+        if let Some(resolved) = &resolved {
+            limit::by_head(parts, context, &resolved.served)?;
         }
         let mut stream = false;
         if let Some((received, held)) = read::read(parts, session).await? {
             let headers = &session.req_header().headers;
             let understood = understand::understand(call.operation, headers, &received)?;
-            if served.is_none()
+            if resolved.is_none()
                 && let Some(name) = understood.model()
             {
-                served = Some(find(name)?);
+                resolved = Some(find(name)?);
             }
-            stream = understood.stream();
+            let streams = call.operation.map_or(Streams::Asked, |operation| operation.streams);
+            stream = understood.stream(streams, &received);
             let changes = Vec::new();
             context.body = Some(Body { received, understood, changes, upload: None, _held: held });
         }
-        let served = served.ok_or(Rejection::ModelMissing)?;
+        let Resolved { served, adapter } = resolved.ok_or(Rejection::ModelMissing)?;
         let series = parts.metrics.model(served.name());
-        context.target =
-            Some(Target { served: Arc::clone(&served), path: call.path, stream, series });
+        context.target = Some(Target {
+            served: Arc::clone(&served),
+            adapter,
+            named_in_query: call.is_named_in_query(),
+            path: call.path,
+            prefix: call.prefix,
+            stream,
+            series,
+        });
         limit::limit(parts, context, call.operation)?;
         dispatch::dispatch(session, context, parts.dispatch.book(served)).await
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::apis::StoredResponses;
+use crate::apis::{StoredResponses, Studio};
 use crate::faults::AnswerFaults;
 use crate::metrics::{Gauges, Metrics};
 use crate::prefix_cache::{BLOCK_TOKENS, PrefixCache};
@@ -41,6 +41,7 @@ pub(crate) struct Engine {
     pub(crate) responses: StoredResponses,
     /// Adapter name to the path it was loaded from.
     pub(crate) adapters: Mutex<BTreeMap<String, String>>,
+    pub(crate) studio: Studio,
     /// Ends with the engine.
     pub(crate) stop: CancellationToken,
     faults: Mutex<AnswerFaults>,
@@ -71,6 +72,7 @@ impl Engine {
             log: Arc::new(RequestLog::new(settings.request_log)),
             responses: StoredResponses::default(),
             adapters: Mutex::default(),
+            studio: Studio::default(),
             stop: CancellationToken::new(),
             faults: Mutex::new(settings.answer_faults.clone()),
             held_tokens: Arc::default(),

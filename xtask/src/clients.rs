@@ -1,5 +1,6 @@
-//! OpenAI's own Python and Node clients, unchanged, against a local gateway with simulated models; the k6
-//! scenarios of loadtest/ under a stand-in for k6; and the README's examples as they lie there.
+//! OpenAI's own Python and Node clients, Anthropic's, Ollama's and curl, unchanged, against a local gateway
+//! with simulated models; the k6 scenarios of loadtest/ under a stand-in for k6; and the README's examples
+//! as they lie there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::{cache, prerequisites, program, workspace};
 
 /// The clients as their users install them. A new version is a new line here and a new folder in the cache.
 const PYTHON_CLIENT: &str = "openai==3.57.0";
+const ANTHROPIC_CLIENT: &str = "anthropic==2.14.0";
+const OLLAMA_CLIENT: &str = "ollama==0.6.3";
 const NODE_CLIENT: &str = "openai@6.30.1";
 
 /// Everything here lies in this folder of the checkout.
@@ -22,6 +25,9 @@ const FOLDER: &str = "gateway/tests/clients";
 pub(crate) fn steps(steps: &mut Steps) {
     let (with_python, with_node) = ([prerequisites::PYTHON], [prerequisites::NODE]);
     steps.needing("OpenAI's Python client", &with_python, python);
+    steps.needing("Anthropic's Python client", &with_python, anthropic);
+    steps.needing("Ollama's Python client", &with_python, ollama);
+    steps.needing("curl", &[prerequisites::PYTHON, prerequisites::CURL], curl);
     steps.needing("examples", &with_python, examples);
     steps.needing("OpenAI's Node client", &with_node, node);
     steps.needing("k6 scenarios", &with_node, k6);
@@ -47,6 +53,18 @@ pub(crate) fn python_with(packages: &[&str]) -> Result<PathBuf> {
 
 fn python(counts: &mut Counts) -> Result<()> {
     against_gateway(&mut python_test("openai_client", &[PYTHON_CLIENT])?, counts)
+}
+
+fn anthropic(counts: &mut Counts) -> Result<()> {
+    against_gateway(&mut python_test("anthropic_client", &[ANTHROPIC_CLIENT])?, counts)
+}
+
+fn ollama(counts: &mut Counts) -> Result<()> {
+    against_gateway(&mut python_test("ollama_client", &[OLLAMA_CLIENT])?, counts)
+}
+
+fn curl(counts: &mut Counts) -> Result<()> {
+    against_gateway(&mut python_test("curl_client", &[])?, counts)
 }
 
 /// Each folder of examples is read without complaint; the quickstart is used as its reader would.

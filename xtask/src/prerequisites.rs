@@ -65,7 +65,7 @@ pub(crate) const PYTHON: Need = Need {
     name: "Python 3 with venv",
     programs: &["python3"],
     proof: &["python3", "-c", "import venv, ensurepip"],
-    why: "the tests drive the gateway with OpenAI's Python client",
+    why: "the tests drive the gateway with Python clients",
     packages: ["python3 python3-venv", "python3", "python", "python3", "python3", "python"],
 };
 pub(crate) const NODE: Need = Need {
@@ -74,6 +74,13 @@ pub(crate) const NODE: Need = Need {
     proof: &["node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"],
     why: "the tests drive the gateway with OpenAI's Node client",
     packages: ["nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "nodejs npm", "node"],
+};
+pub(crate) const CURL: Need = Need {
+    name: "curl with HTTP/2",
+    programs: &["curl"],
+    proof: &["curl", "--http2-prior-knowledge", "--json", "{}", "--version"],
+    why: "the tests drive the gateway with curl over every version of HTTP",
+    packages: ["curl"; 6],
 };
 pub(crate) const GO: Need = Need {
     name: "Go 1.21 or newer",

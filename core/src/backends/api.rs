@@ -43,6 +43,8 @@ pub enum Api {
     Rerank,
     /// vLLM's score of text pairs.
     Score,
+    /// OpenAI realtime, over a WebSocket.
+    Realtime,
     /// Anthropic messages and their token count.
     Messages,
     /// Text to tokens and back.

@@ -29,6 +29,7 @@ pub(super) const EVERY_API: &[Api] = &[
     Api::Moderations,
     Api::Rerank,
     Api::Score,
+    Api::Realtime,
     Api::Messages,
     Api::Tokenize,
     Api::OllamaNative,

@@ -129,6 +129,7 @@ impl Engine for Vllm {
             Api::AudioTranslations,
             Api::Rerank,
             Api::Score,
+            Api::Realtime,
             Api::Tokenize,
         ]
     }

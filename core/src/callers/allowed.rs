@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::fleet::{Fleet, Served};
+use crate::fleet::{Fleet, Named, Served};
 use crate::rejection::Rejection;
 
 /// The models of one caller.
@@ -35,15 +35,18 @@ impl Allowed {
         }
     }
 
-    /// The model that goes by `name`, for this caller: see [`Fleet::resolve`].
-    pub fn resolve<'f>(&self, fleet: &'f Fleet, name: &str) -> Result<&'f Arc<Served>, Rejection> {
-        let found = fleet.resolve(name);
+    /// What goes by `name`, for this caller: see [`Fleet::lookup`]. Of a label, only those models that
+    /// are its.
+    pub fn lookup(&self, fleet: &Fleet, name: &str) -> Result<Named, Rejection> {
+        let found = fleet.lookup(name);
         if *self == Self::All {
-            return found;
+            return found.cloned();
         }
         match found {
-            Ok(model) if self.includes(model) => Ok(model),
-            Ok(_) | Err(Rejection::ModelParked { .. }) => Err(unknown(name, Vec::new())),
+            Ok(named) => named
+                .narrowed(|model| self.includes(model))
+                .ok_or_else(|| unknown(name, Vec::new())),
+            Err(Rejection::ModelParked { .. }) => Err(unknown(name, Vec::new())),
             Err(Rejection::ModelNotFound { nearest, .. }) => {
                 Err(unknown(name, self.seen(fleet, nearest)))
             }
@@ -53,13 +56,16 @@ impl Allowed {
                     candidates => Err(Rejection::ModelAmbiguous { name, candidates }),
                 }
             }
-            other => other,
+            Err(other) => Err(other),
         }
     }
 
     /// Those of `names` that lead to a model of this caller's.
     fn seen(&self, fleet: &Fleet, names: Vec<String>) -> Vec<String> {
-        let seen = |name: &String| fleet.resolve(name).is_ok_and(|model| self.includes(model));
+        let included = |model: &Arc<Served>| self.includes(model);
+        let seen = |name: &String| {
+            fleet.lookup(name).is_ok_and(|named| named.candidates().iter().any(included))
+        };
         names.into_iter().filter(seen).collect()
     }
 
@@ -111,11 +117,29 @@ mod tests {
         }
     }
 
+    fn resolved(allowed: &Allowed, fleet: &Fleet, name: &str) -> Result<String, Rejection> {
+        let named = allowed.lookup(fleet, name)?;
+        Ok(named.candidates().iter().map(|model| model.name()).collect::<Vec<_>>().join(","))
+    }
+
+    #[test]
+    fn a_label_leads_a_caller_to_its_own_models() {
+        let mut models = vec![served("a", "one", &[]), served("a", "two", &[])];
+        for model in &mut models {
+            model.effective.service_labels = vec!["any".into()];
+        }
+        let fleet = Fleet::build(models).0;
+        assert_eq!(resolved(&Allowed::All, &fleet, "any"), Ok("one,two".into()));
+        assert_eq!(resolved(&named(&["two"]), &fleet, "any"), Ok("two".into()));
+        let unknown = Rejection::ModelNotFound { name: "any".into(), nearest: Vec::new() };
+        assert_eq!(resolved(&named(&["three"]), &fleet, "any"), Err(unknown));
+    }
+
     #[test]
     fn an_alias_opens_what_its_model_is_allowed_for_and_nothing_else() {
         let fleet = fleet();
-        assert!(named(&["qwen-chat"]).resolve(&fleet, "gpt-4").is_ok());
-        assert!(named(&["qwen-code"]).resolve(&fleet, "gpt-4").is_err());
+        assert!(resolved(&named(&["qwen-chat"]), &fleet, "gpt-4").is_ok());
+        assert!(resolved(&named(&["qwen-code"]), &fleet, "gpt-4").is_err());
     }
 
     #[test]
@@ -124,14 +148,14 @@ mod tests {
         let caller = named(&["qwen-code", "b/both"]);
         for name in ["qwen-chat", "parked", "a/both"] {
             let unknown = Rejection::ModelNotFound { name: name.into(), nearest: Vec::new() };
-            assert_eq!(caller.resolve(&fleet, name).err(), Some(unknown));
+            assert_eq!(resolved(&caller, &fleet, name), Err(unknown));
         }
-        let Err(Rejection::ModelNotFound { nearest, .. }) = caller.resolve(&fleet, "qwen-cod")
+        let Err(Rejection::ModelNotFound { nearest, .. }) = resolved(&caller, &fleet, "qwen-cod")
         else {
             panic!("found");
         };
         assert_eq!(nearest, ["qwen-code", "a/qwen-code"]);
-        let Err(Rejection::ModelAmbiguous { candidates, .. }) = caller.resolve(&fleet, "both")
+        let Err(Rejection::ModelAmbiguous { candidates, .. }) = resolved(&caller, &fleet, "both")
         else {
             panic!("not ambiguous");
         };

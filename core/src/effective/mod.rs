@@ -57,6 +57,14 @@ pub struct Effective {
     pub context_window: Option<u32>,
     /// The annotation `flexinfer.ai/admission: context-bounded`: what cannot fit is refused.
     pub context_bounded: bool,
+    /// `config.maxInputTokens` and `config.maxOutputTokens`, each at most the context window; for
+    /// clients that ask, not enforced.
+    pub max_input_tokens: Option<u32>,
+    /// See `max_input_tokens`.
+    pub max_output_tokens: Option<u32>,
+    /// The annotation `flexinfer.ai/serve-paths`: the only paths, with what lies under them, that the
+    /// model is asked at. Empty for all.
+    pub serve_paths: Vec<String>,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -97,6 +105,10 @@ impl Effective {
         let slots = wanted(max_concurrency(config), &mut complaints);
         let max_queue = wanted(max_queue(model), &mut complaints);
         let context_bounded = wanted(context_bounded(model), &mut complaints);
+        let serve_paths = wanted(serve_paths(model).map(Some), &mut complaints).unwrap_or_default();
+        let most = |key| config.count(key).map(|most| within(most, config.context_window()));
+        let max_input_tokens = wanted(most("maxInputTokens"), &mut complaints);
+        let max_output_tokens = wanted(most("maxOutputTokens"), &mut complaints);
         let (Some(backend), true) = (backend, complaints.is_empty()) else {
             return Err(complaints);
         };
@@ -133,6 +145,9 @@ impl Effective {
             service_labels: distinct(&spec.service_labels, ""),
             context_window: config.context_window(),
             context_bounded: context_bounded.unwrap_or(false),
+            max_input_tokens,
+            max_output_tokens,
+            serve_paths,
             parked: litellm.enabled == Some(false),
             id,
         })
@@ -187,6 +202,26 @@ fn context_bounded(model: &Model) -> Result<Option<bool>, Complaint> {
             Err(Complaint::error(field, message))
         }
     }
+}
+
+fn serve_paths(model: &Model) -> Result<Vec<String>, Complaint> {
+    let annotations = model.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(keys::SERVE_PATHS));
+    let paths = text.map(String::as_str).unwrap_or_default().split(',').map(str::trim);
+    let paths: Vec<String> = paths.filter(|path| !path.is_empty()).map(str::to_owned).collect();
+    match paths.iter().find(|path| !path.starts_with('/')) {
+        None => Ok(paths),
+        Some(wrong) => {
+            let field = format!("metadata.annotations[{}]", keys::SERVE_PATHS);
+            let message = format!("`{wrong}` is no path; begin it with a slash: \"/{wrong}\"");
+            Err(Complaint::error(field, message))
+        }
+    }
+}
+
+/// `most`, but no more than `window`.
+fn within(most: Option<u32>, window: Option<u32>) -> Option<u32> {
+    most.map(|most| window.map_or(most, |window| most.min(window)))
 }
 
 fn group_of(id: &ModelId, gpu: Option<&Gpu>) -> GroupId {

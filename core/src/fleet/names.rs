@@ -1,16 +1,20 @@
 //! Who goes by which name. Nothing here depends on the order that models come in: where two claim
 //! a name of the same rank, neither gets it and both are told.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Cause, Conflict, Served};
+use super::claims::{self, Claims};
+use super::{Adapter, Cause, Conflict, Named, Served};
 
 /// A longer name is not compared with others: nobody means it.
 const LONGEST_COMPARED: usize = 100;
 /// How alike two names must be for one to be suggested for the other, from 0 to 1.
 const ALIKE: f64 = 0.8;
 const MOST_SUGGESTIONS: usize = 3;
+/// The tag that Ollama's clients add to names that have none.
+const LATEST: &str = ":latest";
 
 /// Names and their owners, as spelled and in lower case.
 #[derive(Clone, Debug, Default)]
@@ -22,8 +26,8 @@ pub(super) struct Names {
 /// Who goes by a name.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
-    One(Arc<Served>),
-    Several(Vec<Arc<Served>>),
+    One(Named),
+    Several(Vec<Named>),
     Parked,
 }
 
@@ -42,41 +46,40 @@ pub(super) fn list_by_shortest_name(models: &mut [Served]) {
 }
 
 impl Names {
-    /// The names of `models`, and who does not get one that it asked for.
-    pub(super) fn of(models: &[Arc<Served>]) -> (Self, Vec<Conflict>) {
+    /// The names of `models` and `adapters`, and who does not get one that it asked for.
+    pub(super) fn of(models: &[Arc<Served>], adapters: &[Arc<Adapter>]) -> (Self, Vec<Conflict>) {
         let mut names = Self::default();
         let mut conflicts = Vec::new();
-        let offered = || models.iter().filter(|model| !model.effective.parked);
+        let offered: Vec<_> =
+            models.iter().filter(|model| !model.effective.parked).cloned().collect();
 
         // 1. Own names.
-        let mut own: BTreeMap<&str, Vec<Arc<Served>>> = BTreeMap::new();
-        for model in offered() {
-            let id = &model.effective.id;
-            names.exact.insert(id.to_string(), Owner::One(Arc::clone(model)));
-            own.entry(&id.name).or_default().push(Arc::clone(model));
+        for model in &offered {
+            let named = Named::Model(Arc::clone(model));
+            names.exact.insert(model.effective.id.to_string(), Owner::One(named));
         }
-        names.grant(own, Cause::NameShared, &mut conflicts);
+        names.grant(claims::own(&offered), Cause::NameShared, &mut conflicts);
 
-        // 2. Aliases, of the names that are left.
-        let mut aliases: BTreeMap<&str, Vec<Arc<Served>>> = BTreeMap::new();
-        for model in offered() {
-            for alias in &model.effective.aliases {
-                match names.exact.get(alias) {
-                    None => aliases.entry(alias).or_default().push(Arc::clone(model)),
-                    Some(owner) if owner.members().contains(model) => {}
-                    Some(owner) => {
-                        let cause = Cause::AliasIsAName;
-                        conflicts.push(Conflict::between(model, alias, cause, owner.members()));
-                    }
-                }
-            }
+        // 2. Service labels, of the names that are left.
+        let mut shared = Claims::new();
+        for (namespace, label) in claims::labels(&offered) {
+            let name = label.label().unwrap_or_default().to_owned();
+            let full = format!("{namespace}/{name}");
+            names.exact.entry(full).or_insert_with(|| Owner::One(label.clone()));
+            shared.entry(name).or_default().push(label);
         }
-        for claimants in aliases.values_mut() {
-            claimants.dedup();
-        }
+        names.take_left(&mut shared, Cause::LabelIsAName, &mut conflicts);
+        names.grant(shared, Cause::LabelShared, &mut conflicts);
+
+        // 3. Aliases.
+        let mut aliases = claims::aliases(&offered);
+        names.take_left(&mut aliases, Cause::AliasIsAName, &mut conflicts);
         names.grant(aliases, Cause::AliasShared, &mut conflicts);
 
-        // 3. Parked models are known by the names that nobody else has.
+        // 4. Adapters.
+        names.add_adapters(models, adapters, &mut conflicts);
+
+        // 5. Parked models are known by the names that nobody else has.
         for model in models.iter().filter(|model| model.effective.parked) {
             let id = &model.effective.id;
             let own = [id.to_string(), id.name.to_string()];
@@ -86,42 +89,95 @@ impl Names {
         }
         names.fold();
         conflicts.sort();
+        conflicts.dedup();
         (names, conflicts)
     }
 
+    /// Takes out of `claims` those names that belong to a higher rank, and tells whoever wanted them.
+    fn take_left(&self, claims: &mut Claims, cause: Cause, conflicts: &mut Vec<Conflict>) {
+        claims.retain(|name, claimants| {
+            let Some(owner) = self.exact.get(name) else { return true };
+            for claimant in claimants {
+                let same = |owner: &Named| owner.key() == claimant.key();
+                if !owner.members().iter().any(same) {
+                    conflicts.extend(Conflict::between(claimant, name, cause, owner.members()));
+                }
+            }
+            false
+        });
+    }
+
     /// Gives each name to its claimant, or to none of several.
-    fn grant(
-        &mut self,
-        claims: BTreeMap<&str, Vec<Arc<Served>>>,
-        cause: Cause,
-        conflicts: &mut Vec<Conflict>,
-    ) {
+    fn grant(&mut self, claims: Claims, cause: Cause, conflicts: &mut Vec<Conflict>) {
         for (name, claimants) in claims {
             if claimants.len() > 1 {
-                let conflict =
-                    |model: &Arc<Served>| Conflict::between(model, name, cause, &claimants);
-                conflicts.extend(claimants.iter().map(conflict));
+                for claimant in &claimants {
+                    conflicts.extend(Conflict::between(claimant, &name, cause, &claimants));
+                }
             }
-            self.exact.insert(name.to_owned(), Owner::of(claimants));
+            self.exact.insert(name, Owner::of(claimants));
+        }
+    }
+
+    fn add_adapters(
+        &mut self,
+        models: &[Arc<Served>],
+        adapters: &[Arc<Adapter>],
+        conflicts: &mut Vec<Conflict>,
+    ) {
+        let (mut short, mut full) = (Claims::new(), Claims::new());
+        let mut parked = Vec::new();
+        for adapter in adapters {
+            let base = models.iter().find(|model| model.effective.id == adapter.base);
+            match claims::based(adapter, base) {
+                Ok(Named::Adapter { base, .. }) if base.effective.parked => {
+                    parked.push(adapter.name.to_string());
+                }
+                Ok(named) => {
+                    let name = format!("{}/{}", adapter.id.namespace, adapter.name);
+                    full.entry(name).or_default().push(named.clone());
+                    short.entry(adapter.name.to_string()).or_default().push(named);
+                }
+                Err(cause) => conflicts.push(Conflict {
+                    model: adapter.base.clone(),
+                    name: adapter.name.to_string(),
+                    cause,
+                    others: Vec::new(),
+                }),
+            }
+        }
+        self.take_left(&mut short, Cause::AdapterIsAName, conflicts);
+        self.grant(short, Cause::AdapterShared, conflicts);
+        for (name, claimants) in full {
+            self.exact.entry(name).or_insert_with(|| Owner::of(claimants));
+        }
+        for name in parked {
+            self.exact.entry(name).or_insert(Owner::Parked);
         }
     }
 
     /// Fills the names in lower case, each owned by all who go by one of its spellings.
     fn fold(&mut self) {
-        let mut spellings: HashMap<String, Vec<Arc<Served>>> = HashMap::new();
+        let mut spellings: HashMap<String, Vec<Named>> = HashMap::new();
         for (name, owner) in &self.exact {
             spellings.entry(name.to_lowercase()).or_default().extend_from_slice(owner.members());
         }
-        let owner = |mut members: Vec<Arc<Served>>| {
-            members.sort_by(|a, b| a.effective.id.cmp(&b.effective.id));
-            members.dedup();
+        let owner = |mut members: Vec<Named>| {
+            members.sort_by_cached_key(Named::key);
+            members.dedup_by_key(|member| member.key());
             Owner::of(members)
         };
         self.folded = spellings.into_iter().map(|(name, members)| (name, owner(members))).collect();
     }
 
+    /// Whoever goes by `name`: to the letter, else with Ollama's default tag added or taken away,
+    /// else whatever the case of the letters.
     pub(super) fn find(&self, name: &str) -> Option<&Owner> {
-        self.exact.get(name).or_else(|| self.folded.get(&name.to_lowercase()))
+        let exact = self.exact.get(name).or_else(|| self.exact.get(&*other_tag(name)));
+        exact.or_else(|| {
+            let folded = name.to_lowercase();
+            self.folded.get(&folded).or_else(|| self.folded.get(&*other_tag(&folded)))
+        })
     }
 
     /// Names that look like `name`, best first. Those that find no model are no help.
@@ -146,23 +202,31 @@ impl Names {
     }
 }
 
+/// `m:latest` for `m`, and the other way round.
+fn other_tag(name: &str) -> Cow<'_, str> {
+    match name.strip_suffix(LATEST) {
+        Some(bare) => Cow::Borrowed(bare),
+        None => Cow::Owned(format!("{name}{LATEST}")),
+    }
+}
+
 impl Owner {
-    /// Whoever of `models` it is; nobody at all means that only parked models have the name.
-    fn of(mut models: Vec<Arc<Served>>) -> Self {
-        match (models.pop(), models.is_empty()) {
+    /// Whoever of `claimants` it is; nobody at all means that only parked models have the name.
+    fn of(mut claimants: Vec<Named>) -> Self {
+        match (claimants.pop(), claimants.is_empty()) {
             (None, _) => Self::Parked,
             (Some(only), true) => Self::One(only),
             (Some(last), false) => {
-                models.push(last);
-                Self::Several(models)
+                claimants.push(last);
+                Self::Several(claimants)
             }
         }
     }
 
-    fn members(&self) -> &[Arc<Served>] {
+    fn members(&self) -> &[Named] {
         match self {
-            Self::One(model) => std::slice::from_ref(model),
-            Self::Several(models) => models,
+            Self::One(named) => std::slice::from_ref(named),
+            Self::Several(several) => several,
             Self::Parked => &[],
         }
     }

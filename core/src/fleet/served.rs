@@ -49,8 +49,27 @@ impl Served {
         self.effective.served_name.as_deref()
     }
 
+    /// Whether LoRA adapters can be added to it.
+    pub fn takes_adapters(&self) -> bool {
+        let backend = Backend::named(&self.backend);
+        backend.is_some_and(|backend| backend.load_adapter("", "").is_some())
+    }
+
+    /// Whether its owner lets it be asked at `path`: everywhere, unless the annotation
+    /// `flexinfer.ai/serve-paths` says where.
+    pub fn is_open_at(&self, path: &str) -> bool {
+        let paths = &self.effective.serve_paths;
+        paths.is_empty() || paths.iter().any(|prefix| lies_under(path, prefix))
+    }
+
     /// Whether its engine has this family of APIs.
     pub fn serves(&self, api: Api) -> bool {
         self.apis.contains(&api)
     }
+}
+
+/// Whether `path` is `prefix` or one of its children: `/v1/audio` is no parent of `/v1/audiobooks`.
+fn lies_under(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.trim_end_matches('/');
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

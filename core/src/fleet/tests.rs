@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Cause, Fleet, Served};
+use super::{Adapter, Cause, Fleet, Named, Served};
 use crate::effective::Effective;
 use crate::ids::{GroupId, ModelId};
 use crate::rejection::Rejection;
@@ -34,9 +34,26 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         service_labels: Vec::new(),
         context_window: None,
         context_bounded: false,
+        max_input_tokens: None,
+        max_output_tokens: None,
+        serve_paths: Vec::new(),
         parked: false,
     };
     Served::new(effective, "simulator", "", 1_700_000_000)
+}
+
+pub(crate) fn adapter(namespace: &str, own_name: &str, base: &str, name: &str) -> Adapter {
+    Adapter {
+        id: ModelId::new(namespace, own_name),
+        base: ModelId::new(namespace, base),
+        name: name.into(),
+        created: 1_700_000_001,
+    }
+}
+
+fn labelled(mut model: Served, labels: &[&str]) -> Served {
+    model.effective.service_labels = labels.iter().map(ToString::to_string).collect();
+    model
 }
 
 fn parked(mut model: Served) -> Served {
@@ -51,6 +68,29 @@ fn fleet(models: Vec<Served>) -> (Fleet, Vec<String>) {
     assert_eq!(conflicts, same);
     assert!(fleet.all().eq(turned.all()));
     (fleet, conflicts.iter().map(ToString::to_string).collect())
+}
+
+/// The same for adapters too.
+fn with_adapters(models: Vec<Served>, adapters: Vec<Adapter>) -> (Fleet, Vec<String>) {
+    let (fleet, conflicts) = Fleet::with_adapters(models.clone(), adapters.clone());
+    let turned = Fleet::with_adapters(
+        models.into_iter().rev().collect(),
+        adapters.into_iter().rev().collect(),
+    );
+    assert_eq!(conflicts, turned.1);
+    assert!(fleet.adapters().eq(turned.0.adapters()));
+    (fleet, conflicts.iter().map(ToString::to_string).collect())
+}
+
+/// All models that `name` can lead to.
+fn candidates(fleet: &Fleet, name: &str) -> String {
+    match fleet.lookup(name) {
+        Ok(named) => {
+            let ids = named.candidates().iter().map(|model| model.effective.id.to_string());
+            ids.collect::<Vec<_>>().join(" ")
+        }
+        Err(rejection) => rejection.message(),
+    }
 }
 
 fn found(fleet: &Fleet, name: &str) -> String {
@@ -125,6 +165,123 @@ fn an_alias_that_two_claim_is_nobodys() {
     assert_eq!(conflicts.len(), 2);
     assert!(
         conflicts[0].contains("default/a does not go by the alias x, which default/b claims too")
+    );
+}
+
+#[test]
+fn a_label_leads_to_all_that_offer_it() {
+    let (fleet, conflicts) = fleet(vec![
+        labelled(served("default", "b", &[]), &["textgen", "fast"]),
+        labelled(served("default", "a", &[]), &["textgen"]),
+        parked(labelled(served("default", "c", &[]), &["textgen"])),
+    ]);
+    assert_eq!(candidates(&fleet, "textgen"), "default/a default/b");
+    assert_eq!(candidates(&fleet, "TextGen"), "default/a default/b");
+    assert_eq!(candidates(&fleet, "default/textgen"), "default/a default/b");
+    assert_eq!(found(&fleet, "fast"), "default/b");
+    assert_eq!(found(&fleet, "textgen"), "several models go by 'textgen'; say which one: a, b");
+    assert_eq!(fleet.lookup("textgen").expect("there").label(), Some("textgen"));
+    assert!(conflicts.is_empty());
+}
+
+#[test]
+fn a_label_goes_after_names_and_before_aliases() {
+    let (fleet, conflicts) = fleet(vec![
+        labelled(served("default", "chat", &[]), &["chat", "text"]),
+        labelled(served("default", "m", &["text"]), &["chat"]),
+    ]);
+    assert_eq!(candidates(&fleet, "chat"), "default/chat");
+    assert_eq!(candidates(&fleet, "text"), "default/chat");
+    assert_eq!(
+        conflicts,
+        [
+            "default/m does not go by the service label chat, which is the name of default/chat; rename the label",
+            "default/m does not go by the alias text, which is the name of default/chat; remove the alias"
+        ]
+    );
+}
+
+#[test]
+fn models_of_two_namespaces_never_answer_for_one_another() {
+    let (fleet, conflicts) = fleet(vec![
+        labelled(served("a", "one", &[]), &["text"]),
+        labelled(served("a", "two", &[]), &["text"]),
+        labelled(served("b", "three", &[]), &["text"]),
+    ]);
+    assert_eq!(
+        candidates(&fleet, "text"),
+        "several models go by 'text'; say which one: a/text, b/text"
+    );
+    assert_eq!(candidates(&fleet, "a/text"), "a/one a/two");
+    assert_eq!(candidates(&fleet, "b/text"), "b/three");
+    assert_eq!(conflicts.len(), 3);
+    assert_eq!(
+        conflicts[2],
+        "b/three goes by the service label b/text only, since a/one, a/two offers text in another namespace"
+    );
+}
+
+#[test]
+fn an_adapter_goes_by_its_name_and_leads_to_its_model() {
+    let (fleet, conflicts) = with_adapters(
+        vec![served("default", "base", &[])],
+        vec![adapter("default", "sql", "base", "Sql-Expert:v1")],
+    );
+    for name in ["Sql-Expert:v1", "sql-expert:V1", "default/Sql-Expert:v1"] {
+        let Ok(Named::Adapter { adapter, base }) = fleet.lookup(name) else { panic!("{name}") };
+        assert_eq!((&*adapter.name, base.name()), ("Sql-Expert:v1", "base"));
+    }
+    assert!(!fleet.knows("sql"));
+    assert!(conflicts.is_empty());
+}
+
+#[test]
+fn an_adapter_without_a_place_or_a_name_of_its_own_is_told() {
+    let vllm = |name| Served::new(served("default", name, &["x"]).effective, "vllm", "", 0);
+    let gguf = Served::new(served("default", "gguf", &[]).effective, "llamacpp", "", 0);
+    let (fleet, conflicts) = with_adapters(
+        vec![vllm("base"), gguf, parked(served("default", "off", &[]))],
+        vec![
+            adapter("default", "a1", "base", "one"),
+            adapter("default", "a2", "base", "one"),
+            adapter("default", "a3", "base", "x"),
+            adapter("default", "a4", "gguf", "four"),
+            adapter("default", "a5", "nobody", "five"),
+            adapter("default", "a6", "off", "six"),
+        ],
+    );
+    assert_eq!(fleet.adapters().count(), 0);
+    assert!(matches!(fleet.lookup("one"), Err(Rejection::ModelAmbiguous { .. })));
+    assert!(matches!(fleet.lookup("six"), Err(Rejection::ModelParked { .. })));
+    assert_eq!(candidates(&fleet, "x"), "default/base");
+    assert!(!fleet.knows("four") && !fleet.knows("five"));
+    assert_eq!(
+        conflicts,
+        [
+            "the adapter one of default/base is not served: another adapter, of default/base, has the same name; rename one",
+            "the adapter x of default/base is not served: its name is taken by default/base; rename the adapter",
+            "the adapter four of default/gguf is not served: its engine takes no adapters; use the vllm backend",
+            "the adapter five is not served: there is no Model default/nobody; correct its modelRef",
+        ]
+    );
+}
+
+#[test]
+fn http_17_the_tag_latest_may_be_there_or_not() {
+    let (fleet, _) = fleet(vec![
+        served("default", "qwen", &[]),
+        served("default", "llama", &["llama3:8b", "phi:latest"]),
+        served("default", "both", &["m"]),
+        served("default", "tagged", &["m:latest"]),
+    ]);
+    assert_eq!(found(&fleet, "qwen:latest"), "default/qwen");
+    assert_eq!(found(&fleet, "Qwen:LATEST"), "default/qwen");
+    assert_eq!(found(&fleet, "phi"), "default/llama");
+    assert_eq!(found(&fleet, "llama3:8b:latest"), "default/llama");
+    assert!(!fleet.knows("llama3"));
+    assert_eq!(
+        (found(&fleet, "m"), found(&fleet, "m:latest")),
+        ("default/both".into(), "default/tagged".into())
     );
 }
 

@@ -1,19 +1,26 @@
-//! OpenAI's HTTP API as the gateway sees it: which paths there are, what a request says that matters
-//! for routing, what an answer says that matters for accounting, and how to say no.
+//! The HTTP APIs of models as the gateway sees them, OpenAI's first of all: which paths there are, what
+//! a request says that matters for routing, what an answer says that matters for accounting, and how to
+//! say no in the words of whoever asked.
 
+pub mod apis;
 mod content_type;
+mod dialect;
+#[cfg(test)]
+mod documentation;
 mod errors;
 pub mod facts;
 pub mod form;
-mod models_list;
+pub mod lists;
 pub mod paths;
+pub mod query;
 mod understood;
 mod usage;
 
 pub use content_type::{BodyKind, Boundary};
+pub use dialect::Dialect;
 pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;
 pub use form::{Form, FormScanner};
-pub use models_list::{Liveness, model_object, models_list};
+pub use lists::{Lists, Liveness};
 pub use understood::Understood;
 pub use usage::{Usage, UsageReader};

@@ -1,5 +1,7 @@
 //! A whole body, read as what its content type says it is.
 
+use super::apis::Streams;
+use super::facts::Key;
 use super::{BodyKind, Facts, Form, FormScanner};
 use crate::rejection::Rejection;
 
@@ -46,9 +48,16 @@ impl Understood {
         }
     }
 
-    /// Whether it asks for a stream of events.
-    pub fn stream(&self) -> bool {
-        matches!(self, Self::Json(facts) if facts.stream)
+    /// Whether it asks for a stream where answers are streams like this; `body` is what was read.
+    pub fn stream(&self, streams: Streams, body: &[u8]) -> bool {
+        match (streams, self) {
+            (Streams::Upgraded, _) => true,
+            (Streams::Asked, Self::Json(facts)) => facts.stream,
+            (Streams::UnlessDeclined, Self::Json(facts)) => {
+                facts.text(Key::Stream, body) != Some("false")
+            }
+            _ => false,
+        }
     }
 }
 
@@ -66,12 +75,27 @@ mod tests {
     #[test]
     fn every_kind_of_body_names_its_model() {
         let json = Understood::read(None, br#"{"model":"m","stream":true}"#).expect("JSON");
-        assert_eq!((json.model(), json.stream()), (Some("m"), true));
+        assert_eq!(json.model(), Some("m"));
         let form = b"--B\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--B--";
         let form = Understood::read(Some("multipart/form-data; boundary=B"), form).expect("form");
-        assert_eq!((form.model(), form.stream()), (Some("m"), false));
+        assert_eq!(form.model(), Some("m"));
         let sound = Understood::read(Some("audio/wav"), b"RIFF").expect("passed over");
-        assert_eq!((sound.model(), sound.stream()), (None, false));
+        assert_eq!(sound.model(), None);
         assert!(Understood::read(Some("application/json"), b"RIFF").is_err());
+    }
+
+    #[test]
+    fn a_stream_is_asked_for_or_not_declined_as_the_api_has_it() {
+        for (body, asked, not_declined) in [
+            (r#"{"model":"m"}"#, false, true),
+            (r#"{"model":"m","stream":true}"#, true, true),
+            (r#"{"model":"m","stream":false}"#, false, false),
+            (r#"{"model":"m","stream":"true"}"#, false, true),
+        ] {
+            let read = Understood::read(None, body.as_bytes()).expect("JSON");
+            assert_eq!(read.stream(Streams::Asked, body.as_bytes()), asked, "{body}");
+            assert_eq!(read.stream(Streams::UnlessDeclined, body.as_bytes()), not_declined);
+            assert!(!read.stream(Streams::Never, body.as_bytes()));
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Rejection {
             Self::InvalidField { field, expected } => format!("\"{field}\" must be {expected}"),
             Self::InvalidForm { problem } => format!("the form cannot be read: {problem}"),
             Self::ConflictingModels { first, second } => format!(
-                "the form has two \"model\" parts that disagree ({} and {}); send one",
+                "the request names two models that disagree ({} and {}); send one",
                 Echo(first),
                 Echo(second)
             ),

@@ -1,6 +1,6 @@
 //! Every answer the gateway gives by itself instead of passing a request on. An answer, not an
 //! error: nothing went wrong inside, and whoever receives one sends it to the client as it is.
-//! `openai/errors.rs` writes the body; `reference.rs` the page in `docs/reference`.
+//! `openai/errors` writes the body; `reference.rs` the page in `docs/reference`.
 
 mod message;
 mod reference;
@@ -61,7 +61,7 @@ pub enum Rejection {
     InvalidField { field: &'static str, expected: &'static str },
     /// The body is not the form that its content type announces.
     InvalidForm { problem: String },
-    /// The form has two `model` parts that disagree.
+    /// A form or a query names two models that disagree.
     ConflictingModels { first: String, second: String },
 
     /// No model goes by this name; `nearest` are names that look like it, best first.

@@ -13,8 +13,9 @@ use crate::limits::{Excess, Limited, Scope, Unit};
 const INTRODUCTION: &str = "\
 # Answers the gateway gives by itself
 
-Generated from `core/src/rejection`. Every one is JSON in OpenAI's shape, `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`,
-and carries the request's id in `x-request-id`. `code` is stable. `Retry-After` is sent where waiting helps; the figures are
+Generated from `core/src/rejection`. Every one is JSON in the shape of the API that was called ([dialects](../apis.md)): in
+OpenAI's, `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`. It carries the request's id in `x-request-id`, and its code, which
+is stable, in `x-flexinfer-error-code`. `Retry-After` is sent where waiting helps; the figures are
 those of the examples. What an engine answers is passed on as it is and is not listed here.
 
 | status | code | type | param | Retry-After | example |

@@ -44,7 +44,7 @@ pub use status::{
     GpuStatus, LoadingSubstage, Metrics, ModelStatus, Phase, SharedGroupState, SharedGroupStatus,
     Traffic,
 };
-pub use texts::{TEXT_FORMS, TextForm};
+pub use texts::{ADAPTER_NAME, TEXT_FORMS, TextForm};
 
 /// One model to serve: which engine runs it, from where its weights come, which GPUs it needs and
 /// when it sleeps.
@@ -159,12 +159,7 @@ pub struct ModelSpec {
 
 /// The OpenAPI schema of the whole object, as it is installed on a cluster.
 pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let definition = <Model as kube::CustomResourceExt>::crd();
-        let schema = definition.spec.versions.into_iter().next().and_then(|version| version.schema);
-        serde_json::to_value(schema.and_then(|schema| schema.open_api_v3_schema))
-            .unwrap_or_default()
-    });
+    static SCHEMA: LazyLock<Value> = LazyLock::new(crate::schema_of::<Model>);
     &SCHEMA
 }
 

@@ -12,7 +12,7 @@ pub struct TextForm {
 }
 
 /// Every form; a pattern of the schema is one of these.
-pub const TEXT_FORMS: [TextForm; 4] = [
+pub const TEXT_FORMS: [TextForm; 5] = [
     TextForm {
         pattern: Duration::PATTERN,
         check: |text| text.parse::<Duration>().map(drop).map_err(|error| error.to_string()),
@@ -23,11 +23,25 @@ pub const TEXT_FORMS: [TextForm; 4] = [
     },
     TextForm { pattern: IMAGE_DIGEST, check: image_digest },
     TextForm { pattern: MEMORY_FRACTION, check: memory_fraction },
+    TextForm { pattern: ADAPTER_NAME, check: adapter_name },
 ];
 
 pub(super) const IMAGE_DIGEST: &str = r"^(sha256:)?[a-f0-9]{64}$";
 
 pub(super) const MEMORY_FRACTION: &str = r"^(0(\.[0-9]{1,4})?|1(\.0{1,4})?)$";
+
+/// What a LoRA adapter may be called.
+pub const ADAPTER_NAME: &str = r"^[A-Za-z0-9]([A-Za-z0-9._:/@+-]{0,251}[A-Za-z0-9])?$";
+
+fn adapter_name(text: &str) -> Result<(), String> {
+    let ends = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || "._:/@+-".contains(letter);
+    let (first, last) = (text.chars().next(), text.chars().next_back());
+    if ends(first) && ends(last) && text.len() <= 253 && text.chars().all(inner) {
+        return Ok(());
+    }
+    Err(format!("`{text}` is no name; write letters, digits and ._:/@+- between them"))
+}
 
 fn image_digest(text: &str) -> Result<(), String> {
     let digits = text.strip_prefix("sha256:").unwrap_or(text);

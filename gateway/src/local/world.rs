@@ -21,6 +21,7 @@ use super::processes::Processes;
 use super::teller::Teller;
 use super::{Contents, Engines, Lines, Row, status};
 use crate::admin::Pages;
+use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
@@ -120,6 +121,7 @@ impl World {
             fleet: Arc::clone(&self.fleet),
             dispatch: Arc::new(Arc::clone(&self.queues)),
             liveness: Arc::new(move |served| liveness(&queues, served)),
+            labels: Labels::default(),
             limits: settings.limits,
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),

@@ -71,6 +71,9 @@ fn model(name: &str, slots: Option<u32>) -> Served {
         service_labels: vec![],
         context_window: None,
         context_bounded: false,
+        max_input_tokens: None,
+        max_output_tokens: None,
+        serve_paths: Vec::new(),
         parked: false,
     };
     Served::new(effective, "simulator", "", 0)

@@ -4,7 +4,7 @@
 use flexinfer_core::backends::Api;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::{Demand, Need, UsageEvents, validate, with_usage};
-use flexinfer_core::openai::paths::Operation;
+use flexinfer_core::openai::apis::Operation;
 use flexinfer_core::openai::{Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use http::HeaderValue;

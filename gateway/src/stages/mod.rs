@@ -8,6 +8,8 @@ pub(crate) mod receive;
 
 pub(crate) mod identify;
 
+pub(crate) mod lists;
+
 pub(crate) mod read;
 
 pub(crate) mod understand;

@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use flexinfer_core::callers::without_key;
 use flexinfer_core::fleet::Fleet;
-use flexinfer_core::openai::paths::{Asked, EngineCall, Operation, understand, unlisted};
+use flexinfer_core::openai::apis::{ModelAt, Operation, Page};
+use flexinfer_core::openai::paths::{Asked, EngineCall, locate, unlisted};
+use flexinfer_core::openai::query;
 use flexinfer_core::rejection::Rejection;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -33,49 +35,71 @@ const MODEL_ID: HeaderName = HeaderName::from_static("x-model-id");
 
 /// What the head asks an engine for.
 pub(crate) struct Call {
-    /// The model that header or path name; the header wins.
+    /// The model that header, path or query name, in this order.
     pub(crate) model: Option<String>,
     /// What is asked for, if it is in the table of paths.
     pub(crate) operation: Option<&'static Operation>,
     /// Path and query for the engine.
     pub(crate) path: String,
+    /// What was taken off the path: `/model/<name>` as it was received.
+    pub(crate) prefix: Option<String>,
 }
 
-/// What a request asks for that depends on who sends it.
+impl Call {
+    /// Whether the query names the model.
+    pub(crate) fn is_named_in_query(&self) -> bool {
+        self.operation.is_some_and(|operation| operation.model_at == ModelAt::Query)
+    }
+}
+
+/// What a request asks for.
 pub(crate) enum Request {
-    /// Which models there are.
-    List,
-    /// One model by its name.
-    Object(String),
+    /// Something that the gateway answers, of the model that the path names if it names one.
+    Page(Page, String),
     /// Something that an engine answers.
     Engine(Call),
 }
 
-/// Counts the request in, refuses what cannot be served whatever it asks for, and answers what anybody
-/// may ask of the gateway itself.
+impl Request {
+    /// Whether anybody may ask.
+    pub(crate) fn is_public(&self) -> bool {
+        matches!(self, Self::Page(Page::Health | Page::Readiness, _))
+    }
+}
+
+/// Counts the request in, and refuses what cannot be served whoever sends it.
 pub(crate) fn receive(
     parts: &Parts,
     fleet: &Fleet,
     session: &mut Session,
     context: &mut Context,
 ) -> Result<Request, Stop> {
+    let uri = session.req_header().uri.clone();
+    let place = locate(uri.path(), |name| fleet.knows(name));
+    context.dialect = place.dialect();
     admit(parts, session, context)?;
     let head = session.req_header();
-    let path = head.uri.path();
-    let call = match understand(head.method.as_str(), path, |name| fleet.knows(name))? {
-        Asked::Health => return Err(Stop::Answered(Own::text(200, "ok"))),
-        Asked::Readiness => return Err(Stop::Answered(readiness(parts.lifecycle.phase()))),
-        Asked::ModelsList => return Ok(Request::List),
-        Asked::ModelObject { name } => return Ok(Request::Object(name)),
+    let call = match place.asked(head.method.as_str())? {
+        Asked::Page { page, name } => return Ok(Request::Page(page, name)),
         Asked::Engine(call) => call,
     };
-    let EngineCall { model, path: engine_path, operation } = call;
-    let model = head.headers.get(MODEL_ID).map(named).transpose()?.or(model);
-    if model.is_none() && operation.is_none() {
-        return Err(unlisted(head.method.as_str(), path).into());
+    let EngineCall { mut model, path, operation } = call;
+    if let Some(header) = head.headers.get(MODEL_ID) {
+        model = Some(named(header)?);
     }
-    let path = engine_url(parts, engine_path, head.uri.query());
-    Ok(Request::Engine(Call { model, operation, path }))
+    if model.is_none() {
+        match operation {
+            None => return Err(unlisted(head.method.as_str(), path).into()),
+            Some(Operation { model_at: ModelAt::Query, .. }) => {
+                model = query::model(uri.query().unwrap_or_default())?;
+            }
+            Some(_) => {}
+        }
+    }
+    let taken_off = uri.path().strip_suffix(path).unwrap_or(uri.path());
+    let prefix = (!taken_off.is_empty()).then(|| taken_off.to_owned());
+    let path = engine_url(parts, path, uri.query());
+    Ok(Request::Engine(Call { model, operation, path, prefix }))
 }
 
 /// Path and query for the engine; where callers have keys, without the one that a query may carry.

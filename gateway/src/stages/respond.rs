@@ -9,7 +9,7 @@ use flexinfer_core::rejection::Rejection;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method};
 use pingora_core::Result;
 use pingora_core::protocols::http::ServerSession;
 use pingora_http::ResponseHeader;
@@ -46,14 +46,19 @@ pub(crate) async fn own(session: &mut Session, context: &Context, own: Own) -> R
     write(session, head, own.body).await
 }
 
-/// Writes `rejection` in the shape that clients of OpenAI's API understand.
+/// Tells programs why, in dialects too that have no place for a code.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-flexinfer-error-code");
+
+/// Writes `rejection` in the words of the API that was called.
 pub(crate) async fn reject(
     session: &mut Session,
     context: &Context,
     rejection: &Rejection,
 ) -> Result<()> {
-    let body = Bytes::from(error_body(rejection));
+    let id = context.request_id.as_ref().and_then(|id| id.to_str().ok());
+    let body = Bytes::from(error_body(context.dialect, rejection, id));
     let mut head = head(context, rejection.status(), JSON, body.len())?;
+    head.insert_header(ERROR_CODE, HeaderValue::from_static(rejection.code()))?;
     head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
     if let Some(after) = rejection.retry_after() {
         head.insert_header(RETRY_AFTER, after.as_secs())?;

@@ -1,17 +1,26 @@
 //! Writes the request for the engine: its own name for the model, its own path, a length; every other
 //! byte of the body as the client sent it.
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use flexinfer_core::openai::query;
 use flexinfer_core::rewriting::{for_engine, splice};
 use http::HeaderValue;
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING,
+};
+use http::uri::Authority;
 use pingora_core::{ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::receive::REQUEST_ID;
-use crate::context::{Body, Context};
-use crate::queues::Booking;
+use crate::context::{Body, Context, Target};
 use crate::replay::{Replay, Upload};
+
+/// Tells an engine with pages of its own where they lie for the client.
+const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// Shapes the head, and puts the body where Pingora takes it from.
 pub(crate) fn send(
@@ -30,14 +39,18 @@ pub(crate) fn send(
     if let Some(charged) = &mut context.ruled.charged {
         charged.seen();
     }
-    head.insert_header(HOST, booking.address.to_string())?;
-    head.set_raw_path(target.path.as_bytes())?;
+    if let Some(prefix) = &target.prefix {
+        head.insert_header(FORWARDED_PREFIX, prefix.as_str())?;
+    }
+    address_to(head, booking.address)?;
+    let name = target.name_for_engine(&booking.served);
+    head.set_raw_path(path(target, name).as_bytes())?;
     if target.stream {
         // A compressed stream of events is held back until a block is full.
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
     let Some(body) = context.body.as_mut() else { return Ok(()) };
-    let upload = upload(body, booking)?;
+    let upload = upload(body, name)?;
     head.remove_header(&TRANSFER_ENCODING);
     head.insert_header(CONTENT_LENGTH, upload.len())?;
     context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload));
@@ -51,9 +64,35 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
     }
 }
 
-/// The body as the booked model's engine shall see it.
-fn upload<'a>(body: &'a mut Body, booking: &Booking) -> Result<&'a Upload> {
-    let name = booking.served.name_for_engine();
+/// Names the engine as the host. A page that came from here asks from here: its origin is the engine's own
+/// then, since engines with a page compare the two (HTTP-23). Any other origin is told as it is.
+fn address_to(head: &mut RequestHeader, engine: SocketAddr) -> Result<()> {
+    let engine = engine.to_string();
+    let origin = head.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    let from = origin.and_then(|origin| origin.split_once("://")).map(|(_, from)| from);
+    let host = head
+        .uri
+        .authority()
+        .map(Authority::as_str)
+        .or_else(|| head.headers.get(HOST).and_then(|host| host.to_str().ok()));
+    if from.is_some_and(|from| Some(from) == host) {
+        head.insert_header(ORIGIN, format!("http://{engine}"))?;
+    }
+    head.insert_header(HOST, engine)
+}
+
+/// Path and query as the engine shall see them, which calls its model `name`.
+fn path<'t>(target: &'t Target, name: Option<&str>) -> Cow<'t, str> {
+    match (name, target.path.split_once('?')) {
+        (Some(name), Some((path, query))) if target.named_in_query => {
+            Cow::Owned(format!("{path}?{}", query::with_model(query, name)))
+        }
+        _ => Cow::Borrowed(&target.path),
+    }
+}
+
+/// The body as the engine shall see it, which calls its model `name`.
+fn upload<'a>(body: &'a mut Body, name: Option<&str>) -> Result<&'a Upload> {
     let mut splices = for_engine(&body.understood, name);
     splices.extend_from_slice(&body.changes);
     // The spans were found in this very body: that they do not fit is a fault of ours, answered as one.

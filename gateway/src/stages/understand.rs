@@ -1,8 +1,9 @@
-//! Understands a body: which model it names, and whether it asks for a stream.
+//! Understands a body: which model it names, and what else it says. Where its API has the model elsewhere,
+//! a body is between the client and the engine.
 
 use bytes::Bytes;
 use flexinfer_core::openai::Understood;
-use flexinfer_core::openai::paths::Operation;
+use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::rejection::Rejection;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -13,6 +14,9 @@ pub(crate) fn understand(
     headers: &HeaderMap,
     received: &Bytes,
 ) -> Result<Understood, Rejection> {
+    if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
+        return Ok(Understood::Opaque);
+    }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let understood = Understood::read(content_type, received);
     if operation.is_some() {

@@ -28,7 +28,7 @@ pub(crate) fn callers(text: &str) -> Callers {
     parsed.callers
 }
 
-fn with_keys() -> Rules {
+pub(crate) fn with_keys() -> Rules {
     Rules { keys: Some(Keys::fixed(callers(&keys_file()))), ..Rules::default() }
 }
 

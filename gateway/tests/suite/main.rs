@@ -9,6 +9,7 @@
 )]
 
 mod admin;
+mod apis;
 mod bodies;
 mod callers;
 mod contents;
@@ -18,10 +19,12 @@ mod forms;
 mod heads;
 mod leaving;
 mod limits;
+mod lists;
 mod local_engines;
 mod local_hub;
 mod local_supervisor;
 mod local_world;
+mod names;
 mod program;
 mod retries;
 mod serving_backends;

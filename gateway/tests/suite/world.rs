@@ -12,6 +12,7 @@ use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
+use flexinfer_gateway::labels::Labels;
 use flexinfer_gateway::lifecycle::Lifecycle;
 use flexinfer_gateway::metrics::Metrics;
 use flexinfer_gateway::parts::{Limits, Parts};
@@ -67,6 +68,9 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         service_labels: Vec::new(),
         context_window: None,
         context_bounded: false,
+        max_input_tokens: None,
+        max_output_tokens: None,
+        serve_paths: Vec::new(),
         parked: false,
     };
     Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)
@@ -231,11 +235,19 @@ impl World {
         budget: u64,
         rules: Rules,
     ) -> Self {
+        Self::serve(engine, Fleet::build(models).0, limits, budget, rules)
+    }
+
+    /// A gateway for a fleet with adapters in it.
+    pub(crate) fn of_fleet(engine: SocketAddr, fleet: Fleet) -> Self {
+        Self::serve(engine, fleet, limits(), 1 << 30, Rules::default())
+    }
+
+    fn serve(engine: SocketAddr, fleet: Fleet, limits: Limits, budget: u64, rules: Rules) -> Self {
         let desk = Desk::new();
-        for model in &models {
+        for model in fleet.all() {
             desk.set_engine(model.name(), engine);
         }
-        let (fleet, _) = Fleet::build(models);
         let budget = Budget::new(budget);
         let lifecycle = Lifecycle::new();
         let metrics = Metrics::new().unwrap();
@@ -245,6 +257,7 @@ impl World {
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
             rules,
             liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle" }),
+            labels: Labels::default(),
             limits,
             budget: Arc::clone(&budget),
             lifecycle: Arc::clone(&lifecycle),

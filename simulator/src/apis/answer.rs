@@ -35,7 +35,12 @@ impl Event {
         Self { name: None, content: "[DONE]".to_owned() }
     }
 
-    fn write(&self, out: &mut String) {
+    fn write(&self, framing: Framing, out: &mut String) {
+        if framing == Framing::Lines {
+            out.push_str(&self.content);
+            out.push('\n');
+            return;
+        }
         if let Some(name) = self.name {
             out.push_str("event: ");
             out.push_str(name);
@@ -44,6 +49,24 @@ impl Event {
         out.push_str("data: ");
         out.push_str(&self.content);
         out.push_str("\n\n");
+    }
+}
+
+/// How events follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// As server-sent events.
+    Events,
+    /// One JSON object on each line.
+    Lines,
+}
+
+impl Framing {
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Events => "text/event-stream; charset=utf-8",
+            Self::Lines => "application/x-ndjson",
+        }
     }
 }
 
@@ -95,10 +118,25 @@ pub(crate) fn bytes(turn: &Turn, kind: &'static str, content: Bytes) -> Response
 
 /// An event stream that ends with the generation, and ends it when nobody listens any more.
 pub(crate) fn events(turn: &Turn, generation: Generation, wording: impl Wording) -> Response {
-    let stage = Streaming { generation, wording, turn: turn.clone(), opened: false, over: false };
+    streamed(turn, generation, wording, Framing::Events)
+}
+
+/// The same as lines of JSON.
+pub(crate) fn lines(turn: &Turn, generation: Generation, wording: impl Wording) -> Response {
+    streamed(turn, generation, wording, Framing::Lines)
+}
+
+fn streamed(
+    turn: &Turn,
+    generation: Generation,
+    wording: impl Wording,
+    framing: Framing,
+) -> Response {
+    let (turn, opened, over) = (turn.clone(), false, false);
+    let stage = Streaming { generation, wording, framing, turn, opened, over };
     let mut response = Response::new(Body::from_stream(stream::unfold(stage, step)));
     let headers = response.headers_mut();
-    let kind = http::HeaderValue::from_static("text/event-stream; charset=utf-8");
+    let kind = http::HeaderValue::from_static(framing.content_type());
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache"));
     response
@@ -107,6 +145,7 @@ pub(crate) fn events(turn: &Turn, generation: Generation, wording: impl Wording)
 struct Streaming<W> {
     generation: Generation,
     wording: W,
+    framing: Framing,
     turn: Turn,
     opened: bool,
     over: bool,
@@ -120,7 +159,9 @@ async fn step<W: Wording>(
     }
     let next = stage.generation.next().await;
     let mut text = String::new();
-    let mut write = |events: Vec<Event>| events.iter().for_each(|event| event.write(&mut text));
+    let framing = stage.framing;
+    let mut write =
+        |events: Vec<Event>| events.iter().for_each(|event| event.write(framing, &mut text));
     let result = match next {
         Err(_) => {
             stage.over = true;
@@ -185,8 +226,11 @@ mod tests {
     #[test]
     fn events_are_written_as_lines() {
         let mut text = String::new();
-        Event::named("ping", &json!({"n": 1})).write(&mut text);
-        Event::done().write(&mut text);
+        Event::named("ping", &json!({"n": 1})).write(Framing::Events, &mut text);
+        Event::done().write(Framing::Events, &mut text);
         assert_eq!(text, "event: ping\ndata: {\"n\":1}\n\ndata: [DONE]\n\n");
+        text.clear();
+        Event::unnamed(&json!({"n": 1})).write(Framing::Lines, &mut text);
+        assert_eq!(text, "{\"n\":1}\n");
     }
 }

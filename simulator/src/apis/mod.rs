@@ -5,6 +5,7 @@ mod anthropic;
 mod audio;
 mod call;
 mod chat;
+mod comfyui;
 mod completions;
 mod embeddings;
 mod form;
@@ -13,10 +14,13 @@ mod images;
 mod lora;
 mod models;
 mod moderations;
+mod ollama;
 mod prompt;
 mod refusal;
 mod rerank;
 mod responses;
+mod stable_diffusion;
+mod tokens;
 mod tools;
 
 use std::sync::Arc;
@@ -26,6 +30,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 
 pub(crate) use call::Turn;
+pub(crate) use comfyui::Studio;
 pub(crate) use refusal::Refusal;
 pub(crate) use responses::StoredResponses;
 
@@ -58,8 +63,13 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/v1/score", post(rerank::score_pairs))
         .route("/v1/messages", post(anthropic::create))
         .route("/v1/messages/count_tokens", post(anthropic::count_tokens))
+        .route("/tokenize", post(tokens::tokenize))
+        .route("/detokenize", post(tokens::detokenize))
         .route("/v1/load_lora_adapter", post(lora::load))
         .route("/v1/unload_lora_adapter", post(lora::unload))
+        .merge(ollama::router())
+        .merge(stable_diffusion::router())
+        .merge(comfyui::router())
         .fallback(health::no_such_path)
         .layer(DefaultBodyLimit::disable())
         .with_state(engine)

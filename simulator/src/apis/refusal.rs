@@ -69,6 +69,11 @@ impl Refusal {
         self.with_body(&json!({"type": "error", "error": error}))
     }
 
+    /// The same refusal in Ollama's shape.
+    pub(crate) fn in_ollama_shape(&self) -> Response {
+        self.with_body(&json!({ "error": self.to_string() }))
+    }
+
     fn with_body(&self, body: &serde_json::Value) -> Response {
         let kind = (header::CONTENT_TYPE, "application/json");
         let mut response = (self.status(), [kind], body.to_string()).into_response();

@@ -1,29 +1,20 @@
 //! What a request's method and path ask for: something of the gateway's own, or an API of a model's
-//! engine. The table is `operations.rs`; names inside paths are cut out in `named.rs`.
+//! engine. The table is `apis.rs`; names inside paths are cut out in `named.rs`.
 
 mod named;
-mod operations;
+mod nearest;
 #[cfg(test)]
 mod tests;
 
-pub use operations::{ModelAt, OPERATIONS, Operation};
-
+use super::Dialect;
+use super::apis::{OPERATIONS, OWN, Operation, Own, Page};
 use crate::rejection::Rejection;
 
 /// What a request asks for, as far as its method and path tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// Whether the process lives.
-    Health,
-    /// Whether new requests should come here.
-    Readiness,
-    /// Which models there are.
-    ModelsList,
-    /// One model by name.
-    ModelObject {
-        /// The name, decoded once.
-        name: String,
-    },
+    /// Something that the gateway answers; `name` is the model that the path names, decoded once.
+    Page { page: Page, name: String },
     /// Something that an engine answers.
     Engine(EngineCall<'a>),
 }
@@ -40,36 +31,97 @@ pub struct EngineCall<'a> {
     pub operation: Option<&'static Operation>,
 }
 
-const READ_ONLY: &str = "GET, HEAD";
-
-/// Understands `method` and `path` (without its query). `knows` says whether a model goes by a
-/// name, which decides where a name with raw slashes ends: the longest known name wins.
-pub fn understand<'a>(
-    method: &str,
+/// Where a path leads, whatever the method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    model: Option<String>,
     path: &'a str,
-    knows: impl Fn(&str) -> bool,
-) -> Result<Asked<'a>, Rejection> {
-    match path {
-        "/healthz" | "/health" => return Ok(Asked::Health),
-        "/readyz" => return Ok(Asked::Readiness),
-        "/v1/models" => return read_only(method).map(|()| Asked::ModelsList),
-        _ => {}
-    }
-    if let Some(name) = path.strip_prefix("/v1/models/").filter(|name| !name.is_empty()) {
-        return read_only(method).map(|()| Asked::ModelObject { name: named::decoded(name) });
-    }
-    let (model, path) = match path.strip_prefix("/model/") {
-        Some(rest) => {
-            let (name, rest) = named::cut(rest, knows).ok_or_else(|| not_found(path))?;
-            (Some(name), rest)
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Own(&'static Own),
+    Operation(&'static Operation),
+    Unlisted,
+    /// A model's prefix without a name, or a path that leads out of it.
+    Nowhere,
+}
+
+/// Finds `path` (without its query) in the table. `knows` says whether a model goes by a name, which
+/// decides where a name with raw slashes ends: the longest known name wins.
+pub fn locate(path: &str, knows: impl Fn(&str) -> bool) -> Place<'_> {
+    let Some(rest) = path.strip_prefix("/model/") else {
+        if let Some(own) = OWN.iter().find(|own| leads_to_own(own, path)) {
+            return Place { model: None, path, at: At::Own(own) };
         }
-        None => (None, path),
+        return Place { model: None, path, at: engines(path) };
     };
-    if named::has_dot_segment(path) {
-        return Err(not_found(path));
+    let listed = |path: &str| matches!(engines(path), At::Operation(_));
+    match named::cut(rest, knows, listed) {
+        Some((name, path)) => Place { model: Some(name), path, at: engines(path) },
+        None => Place { model: None, path, at: At::Nowhere },
     }
-    let operation = operations::at(method, path)?;
-    Ok(Asked::Engine(EngineCall { model, path, operation }))
+}
+
+/// The operation of an engine at `path`, which begins with `/`.
+fn engines(path: &str) -> At {
+    match OPERATIONS.iter().find(|operation| fits(operation.path, path)) {
+        Some(operation) => At::Operation(operation),
+        None if named::has_dot_segment(path) => At::Nowhere,
+        None => At::Unlisted,
+    }
+}
+
+fn leads_to_own(own: &Own, path: &str) -> bool {
+    match own.path.split_once('{') {
+        Some((start, _)) => path.strip_prefix(start).is_some_and(|rest| !rest.is_empty()),
+        None => own.path == path,
+    }
+}
+
+/// Whether `path` is the table's `pattern`, with one part for `{…}`.
+fn fits(pattern: &str, path: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('{') else { return pattern == path };
+    let end = rest.split_once('}').map_or("", |(_, end)| end);
+    let part = path.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+    part.is_some_and(|part| {
+        !part.is_empty() && !part.contains('/') && !named::has_dot_segment(part)
+    })
+}
+
+impl<'a> Place<'a> {
+    /// In whose words whoever asks here is answered.
+    pub fn dialect(&self) -> Dialect {
+        match self.at {
+            At::Own(own) => own.dialect,
+            At::Operation(operation) => operation.dialect(),
+            At::Unlisted | At::Nowhere => Dialect::guessed(self.path),
+        }
+    }
+
+    /// What `method` asks for here.
+    pub fn asked(self, method: &str) -> Result<Asked<'a>, Rejection> {
+        let operation = match self.at {
+            At::Nowhere => return Err(not_found(self.path)),
+            At::Own(own) => {
+                allowed(method, own.methods)?;
+                return Ok(Asked::Page { page: own.page, name: name_at(own, self.path) });
+            }
+            At::Operation(operation) => {
+                allowed(method, operation.methods)?;
+                Some(operation)
+            }
+            At::Unlisted => None,
+        };
+        Ok(Asked::Engine(EngineCall { model: self.model, path: self.path, operation }))
+    }
+}
+
+/// What stands in `path` where the table has `{…}`.
+fn name_at(own: &Own, path: &str) -> String {
+    let start = own.path.split_once('{').map(|(start, _)| start);
+    start.and_then(|start| path.strip_prefix(start)).map(named::decoded).unwrap_or_default()
 }
 
 /// The answer to a call whose path is in no table, when neither path nor header names a model. Its
@@ -80,12 +132,12 @@ pub fn unlisted(method: &str, path: &str) -> Rejection {
 }
 
 fn not_found(path: &str) -> Rejection {
-    Rejection::PathNotFound { path: path.to_owned(), nearest: operations::nearest(path) }
+    Rejection::PathNotFound { path: path.to_owned(), nearest: nearest::nearest(path) }
 }
 
-fn read_only(method: &str) -> Result<(), Rejection> {
-    match method {
-        "GET" | "HEAD" => Ok(()),
-        _ => Err(Rejection::MethodNotAllowed { method: method.to_owned(), allow: READ_ONLY }),
+fn allowed(method: &str, methods: &'static str) -> Result<(), Rejection> {
+    if methods.split(", ").any(|allowed| allowed == method) {
+        return Ok(());
     }
+    Err(Rejection::MethodNotAllowed { method: method.to_owned(), allow: methods })
 }

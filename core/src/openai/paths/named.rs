@@ -12,9 +12,13 @@ pub(super) fn decoded(name: &str) -> String {
 }
 
 /// Cuts what follows `/model/` into the model's name and the path for the engine, which begins with
-/// `/`. The longest known name wins. Where none is known the name ends at `/v1/`, else at the first
-/// slash, so that the answer names what the client most likely meant.
-pub(super) fn cut(rest: &str, knows: impl Fn(&str) -> bool) -> Option<(String, &str)> {
+/// `/`. The longest known name wins. Where none is known the name ends where a `listed` path begins,
+/// else at `/v1/` or the first slash, so that the answer names what the client most likely meant.
+pub(super) fn cut(
+    rest: &str,
+    knows: impl Fn(&str) -> bool,
+    listed: impl Fn(&str) -> bool,
+) -> Option<(String, &str)> {
     let slashes = rest.match_indices('/').map(|(at, _)| at);
     let ends: Vec<usize> = slashes.chain([rest.len()]).take(MOST_PARTS).collect();
     let cut_at = |end: usize| {
@@ -22,7 +26,8 @@ pub(super) fn cut(rest: &str, knows: impl Fn(&str) -> bool) -> Option<(String, &
         (!name.is_empty()).then(|| (decoded(name), if path.is_empty() { "/" } else { path }))
     };
     let known = ends.iter().rev().filter_map(|end| cut_at(*end)).find(|(name, _)| knows(name));
-    known.or_else(|| cut_at(rest.find("/v1/").or(ends.first().copied())?))
+    let meant = || ends.iter().filter_map(|end| cut_at(*end)).find(|(_, path)| listed(path));
+    known.or_else(meant).or_else(|| cut_at(rest.find("/v1/").or(ends.first().copied())?))
 }
 
 /// Whether the engine could take `path` for one that leads out of where it is, percent-encoded or

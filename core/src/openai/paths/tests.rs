@@ -1,12 +1,18 @@
 //! Paths as clients, probes and attackers write them.
 
-use super::{Asked, EngineCall, OPERATIONS, understand, unlisted};
+use super::{Asked, EngineCall, locate, unlisted};
 use crate::backends::Api;
+use crate::openai::Dialect;
+use crate::openai::apis::{OPERATIONS, OWN, Page};
 use crate::rejection::Rejection;
 
 fn asked<'a>(method: &str, path: &'a str) -> Result<Asked<'a>, Rejection> {
     let known = ["m", "org/name", "org", "a/b/c", "org%2Fname", "100%"];
-    understand(method, path, |name| known.contains(&name))
+    locate(path, |name| known.contains(&name)).asked(method)
+}
+
+fn page(page: Page, name: &str) -> Asked<'static> {
+    Asked::Page { page, name: name.to_owned() }
 }
 
 fn call<'a>(method: &str, path: &'a str) -> EngineCall<'a> {
@@ -26,34 +32,105 @@ fn message(method: &str, path: &str) -> (u16, String) {
     (rejection.status(), rejection.message())
 }
 
-#[test]
-fn every_listed_path_is_found_and_takes_its_method_only() {
-    for operation in OPERATIONS {
-        let call = call(operation.method, operation.path);
-        assert_eq!(
-            (call.model, call.path, call.operation),
-            (None, operation.path, Some(operation))
-        );
-        let refused = asked("GET", operation.path).expect_err("refused");
-        assert_eq!((refused.status(), refused.allow()), (405, Some("POST")), "{}", operation.path);
+/// A path that the pattern stands for.
+fn example(pattern: &str) -> String {
+    match pattern.split_once('{') {
+        Some((start, rest)) => format!("{start}x{}", rest.split_once('}').expect("closed").1),
+        None => pattern.to_owned(),
     }
 }
 
 #[test]
-fn no_path_is_listed_twice() {
-    let mut paths: Vec<_> = OPERATIONS.iter().map(|operation| operation.path).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    assert_eq!(paths.len(), OPERATIONS.len());
+fn every_listed_path_is_found_and_takes_its_methods_only() {
+    for operation in OPERATIONS {
+        let path = example(operation.path);
+        for method in operation.methods.split(", ") {
+            let call = call(method, &path);
+            assert_eq!((call.model, call.path, call.operation), (None, &*path, Some(operation)));
+        }
+        let refused = asked("PUT", &path).expect_err("refused");
+        assert_eq!((refused.status(), refused.allow()), (405, Some(operation.methods)), "{path}");
+    }
+    for own in OWN {
+        let path = example(own.path);
+        for method in own.methods.split(", ") {
+            let found = asked(method, &path).expect("served");
+            assert!(matches!(found, Asked::Page { page, .. } if page == own.page), "{path}");
+        }
+        assert_eq!(asked("PUT", &path).expect_err("refused").allow(), Some(own.methods));
+    }
+}
+
+#[test]
+fn every_row_of_the_table_is_reached() {
+    let paths = OPERATIONS.iter().map(|operation| operation.path);
+    let paths: Vec<_> = paths.chain(OWN.iter().map(|own| own.path)).collect();
+    for (at, path) in paths.iter().enumerate() {
+        let earlier = paths.iter().take(at).find(|earlier| super::fits(earlier, &example(path)));
+        assert_eq!(earlier, None, "{path}");
+    }
+}
+
+#[test]
+fn a_part_of_a_path_is_one_part_and_not_none() {
+    let api = |path| call("GET", path).operation.map(|operation| operation.path);
+    assert_eq!(api("/v1/responses/resp_1"), Some("/v1/responses/{id}"));
+    assert_eq!(api("/v1/responses/resp_1/input_items"), Some("/v1/responses/{id}/input_items"));
+    for path in ["/v1/responses/", "/v1/responses/a/b", "/v1/responses//cancel"] {
+        assert_eq!(api(path), None, "{path}");
+    }
+    assert_eq!(message("GET", "/v1/responses/..").0, 404);
+    assert_eq!(message("GET", "/v1/responses/%2e%2e/input_items").0, 404);
+}
+
+#[test]
+fn every_path_is_answered_in_the_words_of_its_clients() {
+    for (path, dialect) in [
+        ("/v1/chat/completions", Dialect::OpenAi),
+        ("/v1/messages", Dialect::Anthropic),
+        ("/model/org/name/v1/messages/count_tokens", Dialect::Anthropic),
+        ("/api/chat", Dialect::Ollama),
+        ("/api/tags", Dialect::Ollama),
+        ("/api/nothing", Dialect::Ollama),
+        ("/sdapi/v1/txt2img", Dialect::StableDiffusion),
+        ("/model/m/prompt", Dialect::ComfyUi),
+        ("/model/m/api/prompt", Dialect::ComfyUi),
+        ("/elsewhere", Dialect::OpenAi),
+    ] {
+        let known = |name: &str| ["m", "org/name"].contains(&name);
+        assert_eq!(locate(path, known).dialect(), dialect, "{path}");
+    }
+}
+
+#[test]
+fn what_may_be_asked_twice_is_what_only_reads() {
+    let repeatable = |method, path| {
+        let operation = call(method, path).operation.expect("listed");
+        operation.repeatable(method)
+    };
+    assert!(repeatable("GET", "/v1/responses/resp_1"));
+    assert!(!repeatable("DELETE", "/v1/responses/resp_1"));
+    assert!(!repeatable("POST", "/v1/chat/completions"));
+    assert!(repeatable("POST", "/v1/messages/count_tokens"));
+    assert!(repeatable("GET", "/queue"));
+    assert!(!repeatable("POST", "/queue"));
+}
+
+#[test]
+fn a_models_prefix_leads_to_its_engine_and_not_to_our_own_pages() {
+    for path in ["/model/m/v1/models", "/model/m/health", "/model/m/api/tags"] {
+        assert_eq!(call("GET", path).operation, None, "{path}");
+    }
 }
 
 #[test]
 fn http_16_own_paths_answer_head_like_get() {
     for method in ["GET", "HEAD"] {
-        assert_eq!(asked(method, "/healthz"), Ok(Asked::Health));
-        assert_eq!(asked(method, "/health"), Ok(Asked::Health));
-        assert_eq!(asked(method, "/readyz"), Ok(Asked::Readiness));
-        assert_eq!(asked(method, "/v1/models"), Ok(Asked::ModelsList));
+        assert_eq!(asked(method, "/healthz"), Ok(page(Page::Health, "")));
+        assert_eq!(asked(method, "/health"), Ok(page(Page::Health, "")));
+        assert_eq!(asked(method, "/readyz"), Ok(page(Page::Readiness, "")));
+        assert_eq!(asked(method, "/v1/models"), Ok(page(Page::Models, "")));
+        assert_eq!(asked(method, "/api/tags"), Ok(page(Page::OllamaTags, "")));
     }
     assert_eq!(
         message("POST", "/v1/models"),
@@ -71,7 +148,7 @@ fn http_13_a_slash_in_a_name_may_be_raw_or_encoded_once() {
         ("/v1/models/org%252Fname", "org%2Fname"),
         ("/v1/models/a%20b", "a b"),
     ] {
-        assert_eq!(asked("GET", path), Ok(Asked::ModelObject { name: name.into() }), "{path}");
+        assert_eq!(asked("GET", path), Ok(page(Page::Model, name)), "{path}");
     }
     for (path, name) in [
         ("/model/org%2Fname/v1/chat/completions", "org/name"),
@@ -94,6 +171,7 @@ fn http_13_traversal_is_an_unknown_name() {
     assert_eq!(named("/model/org%2F..%2Fother/v1/embeddings").0, "org/../other");
     assert_eq!(named("/model/no/such/v1/embeddings"), ("no/such".into(), "/v1/embeddings"));
     assert_eq!(named("/model/nobody/prompt"), ("nobody".into(), "/prompt"));
+    assert_eq!(named("/model/no/such/sdapi/v1/txt2img"), ("no/such".into(), "/sdapi/v1/txt2img"));
 }
 
 #[test]

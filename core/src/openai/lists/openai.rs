@@ -1,19 +1,10 @@
-//! `GET /v1/models` and `GET /v1/models/<id>`: from the fleet alone, sleeping models included. No
-//! engine is asked, so that one that hangs cannot hold the list up.
+//! Models as OpenAI's clients list them, with what else is known of them under `metadata`.
 
 use serde::Serialize;
 
-use crate::fleet::{Fleet, Served};
+use super::{Entry, Liveness, written};
+use crate::fleet::Served;
 use crate::ids::GroupId;
-
-/// How a model is doing at this moment, which the fleet does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Liveness {
-    /// Whether an engine is up.
-    pub ready: bool,
-    /// The Model's phase, such as `Idle`, `Loading` or `Ready`.
-    pub phase: &'static str,
-}
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -27,6 +18,9 @@ struct Item<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// The model that an adapter is added to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
     metadata: Metadata<'a>,
 }
 
@@ -44,10 +38,17 @@ struct Metadata<'a> {
     served_model_name: &'a str,
     aliases: &'a [String],
     service_labels: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_window: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_input_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
 }
 
 impl<'a> Item<'a> {
-    fn of(model: &'a Served, liveness: Liveness) -> Self {
+    fn of(entry: &Entry<'a>, liveness: Liveness) -> Self {
+        let model = entry.model;
         let effective = &model.effective;
         let gpu_shared = match &effective.group {
             GroupId::Shared { name, .. } => Some(&**name),
@@ -61,51 +62,55 @@ impl<'a> Item<'a> {
             phase: liveness.phase,
             gpu_shared,
             gpu_priority: effective.priority,
-            served_model_name: model.name_for_engine().unwrap_or(model.name()),
+            served_model_name: match entry.adapter {
+                Some(adapter) => &adapter.name,
+                None => model.name_for_engine().unwrap_or(model.name()),
+            },
             aliases: &effective.aliases,
             service_labels: &effective.service_labels,
+            context_window: effective.context_window,
+            max_input_tokens: effective.max_input_tokens,
+            max_output_tokens: effective.max_output_tokens,
         };
         Self {
-            id: model.name(),
+            id: entry.id,
             object: "model",
-            created: model.created,
+            created: entry.created(),
             owned_by: "flexinfer",
+            parent: entry.adapter.map(|_| model.name()),
             metadata,
         }
     }
 }
 
-/// The body of `GET /v1/models`: every model that is offered and may be `seen` by whoever asks, sorted
-/// by name.
-pub fn models_list(
-    fleet: &Fleet,
-    seen: impl Fn(&Served) -> bool,
-    liveness: impl Fn(&Served) -> Liveness,
-) -> Vec<u8> {
-    let seen = fleet.listed().filter(|model| seen(model));
-    let data = seen.map(|model| Item::of(model, liveness(model))).collect();
+pub(super) fn list(entries: &[Entry<'_>], liveness: impl Fn(&Served) -> Liveness) -> Vec<u8> {
+    let data = entries.iter().map(|entry| Item::of(entry, liveness(entry.model))).collect();
     written(&List { object: "list", data })
 }
 
-/// The body of `GET /v1/models/<id>` for a model that [`Fleet::resolve`] found.
-pub fn model_object(model: &Served, liveness: Liveness) -> Vec<u8> {
-    written(&Item::of(model, liveness))
-}
-
-fn written(object: &impl Serialize) -> Vec<u8> {
-    // Strings, numbers and string keys are all there is, and those can always be written.
-    serde_json::to_vec(object).unwrap_or_default()
+pub(super) fn object(entry: &Entry<'_>, liveness: Liveness) -> Vec<u8> {
+    written(&Item::of(entry, liveness))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::Fleet;
     use crate::fleet::tests::served;
+    use crate::openai::lists::{Lists, Shape};
 
     const ASLEEP: Liveness = Liveness { ready: false, phase: "Idle" };
 
     fn text(body: Vec<u8>) -> String {
         String::from_utf8(body).expect("JSON is UTF-8")
+    }
+
+    fn models_list(
+        fleet: &Fleet,
+        seen: impl Fn(&Served) -> bool,
+        liveness: impl Fn(&Served) -> Liveness,
+    ) -> Vec<u8> {
+        Lists { fleet, seen, liveness }.models_list(Shape::OpenAi)
     }
 
     #[test]
@@ -134,7 +139,7 @@ mod tests {
     #[test]
     fn one_model_is_what_its_line_in_the_list_says() {
         let (fleet, _) = Fleet::build(vec![served("default", "qwen", &[])]);
-        let one = text(model_object(fleet.resolve("qwen").expect("there"), ASLEEP));
+        let one = text(object(&Entry::model(fleet.resolve("qwen").expect("there")), ASLEEP));
         let list = text(models_list(&fleet, |_| true, |_| ASLEEP));
         assert_eq!(list, format!(r#"{{"object":"list","data":[{one}]}}"#));
     }

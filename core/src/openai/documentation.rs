@@ -1,0 +1,104 @@
+//! `docs/apis.md` says what the table says. `UPDATE_DOCS=1 cargo test -p flexinfer-core documentation`
+//! writes its tables anew.
+
+use strum::IntoEnumIterator as _;
+
+use super::apis::{ModelAt, OPERATIONS, OWN, Operation, Streams, Tie};
+use super::{Dialect, error_body};
+use crate::backends::{Api, Backend};
+use crate::rejection::Rejection;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/apis.md");
+
+#[test]
+fn the_page_about_apis_has_the_tables_of_the_code() {
+    let written = include_str!("../../../docs/apis.md");
+    let mut page = written.to_owned();
+    replace(&mut page, "operations", &operations());
+    replace(&mut page, "own", &own());
+    replace(&mut page, "dialects", &dialects());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, &page).expect("docs/apis.md can be written");
+    } else {
+        assert_eq!(page, written, "run with UPDATE_DOCS=1 to write the tables anew");
+    }
+}
+
+/// Puts `text` between the page's two marks called `name`.
+fn replace(page: &mut String, name: &str, text: &str) {
+    let begin = format!("<!-- generated: {name} -->\n");
+    let end = format!("<!-- end: {name} -->");
+    let from = page.find(&begin).expect("the first mark") + begin.len();
+    let to = page.find(&end).expect("the second mark");
+    page.replace_range(from..to, &format!("\n{text}\n"));
+}
+
+fn operations() -> String {
+    let mut lines = vec![
+        "| path | methods | model | stream | asked twice | tied by | engines |".to_owned(),
+        "|---|---|---|---|---|---|---|".to_owned(),
+    ];
+    lines.extend(OPERATIONS.iter().map(row));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn row(operation: &Operation) -> String {
+    let model = match operation.model_at {
+        ModelAt::Json => "`model`",
+        ModelAt::Form => "part `model`",
+        ModelAt::Query => "`?model=`",
+        ModelAt::Address => "header or path",
+    };
+    let stream = match operation.streams {
+        Streams::Never => "–",
+        Streams::Asked => "if asked",
+        Streams::UnlessDeclined => "unless declined",
+        Streams::Upgraded => "WebSocket",
+    };
+    let tied = match operation.tied {
+        None => "–",
+        Some(Tie::Response) => "response",
+        Some(Tie::ComfyClient) => "client",
+    };
+    let twice = match (operation.repeatable, operation.methods.contains("GET")) {
+        (true, _) => "yes",
+        (false, true) => "GET",
+        (false, false) => "–",
+    };
+    let (path, methods) = (operation.path, operation.methods);
+    let engines = engines(operation.api);
+    format!("| `{path}` | {methods} | {model} | {stream} | {twice} | {tied} | {engines} |")
+}
+
+fn engines(api: Api) -> String {
+    let serves = |backend: &Backend| backend.apis().contains(&api);
+    let whatever = |backend: &Backend| backend.apis().len() == Api::iter().len();
+    let named = Backend::iter().filter(|backend| serves(backend) && !whatever(backend));
+    let named: Vec<String> = named.map(|backend| format!("`{backend}`")).collect();
+    if named.is_empty() { "your own".to_owned() } else { named.join(", ") }
+}
+
+fn own() -> String {
+    let mut lines = vec!["| path | methods | dialect |".to_owned(), "|---|---|---|".to_owned()];
+    let row =
+        |own: &super::apis::Own| format!("| `{}` | {} | {} |", own.path, own.methods, own.dialect);
+    lines.extend(OWN.iter().map(row));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn dialects() -> String {
+    let rejection = Rejection::ModelNotFound { name: "quen".into(), nearest: vec!["qwen".into()] };
+    let mut lines =
+        vec!["| dialect | APIs | an unknown model |".to_owned(), "|---|---|---|".to_owned()];
+    for dialect in Dialect::iter() {
+        let apis = Api::iter().filter(|api| Dialect::of(*api) == dialect);
+        let apis: Vec<String> = apis.map(|api| api.to_string()).collect();
+        let body = error_body(dialect, &rejection, Some("1764400000-0001"));
+        let body = String::from_utf8(body).expect("JSON is UTF-8");
+        lines.push(format!("| {dialect} | {} | `{body}` |", apis.join(", ")));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
