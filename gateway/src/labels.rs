@@ -31,15 +31,11 @@ impl Labels {
 
     fn turn(&self, label: &str) -> usize {
         let mut turns = self.turns.lock();
-        match turns.get_mut(label) {
-            Some(turn) => {
-                *turn = turn.wrapping_add(1);
-                *turn
-            }
-            None => {
-                turns.insert(label.into(), 0);
-                0
-            }
+        if let Some(turn) = turns.get_mut(label) {
+            *turn = turn.wrapping_add(1);
+            return *turn;
         }
+        turns.insert(label.into(), 0);
+        0
     }
 }

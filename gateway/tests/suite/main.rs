@@ -40,4 +40,5 @@ mod serving_stopping;
 mod serving_swaps;
 mod serving_timing;
 mod serving_world;
+mod verbatim;
 mod world;
