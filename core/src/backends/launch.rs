@@ -98,7 +98,7 @@ impl Gpu {
 }
 
 /// Makers of GPUs, after `gpu.vendor: auto` has been settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Vendor {
     /// NVIDIA: CUDA.
@@ -129,6 +129,9 @@ pub struct Launch {
     pub probe: Probe,
     /// What to call, in this order, once the probe has answered; only then is the engine ready.
     pub after_start: Vec<Call>,
+    /// What runs in the pod beside the program before the container counts as started: there it does
+    /// what `after_start` does on a machine. Empty for nothing.
+    pub hook: Vec<String>,
     /// Files to write below the placement's data directory before the program starts.
     pub files: Vec<LaunchFile>,
     /// How long it may take from its start until it is ready. Progress of a download extends it.
@@ -146,6 +149,7 @@ impl Launch {
             port: placement.port,
             probe,
             after_start: Vec::new(),
+            hook: Vec::new(),
             files: Vec::new(),
             startup_limit: Duration::ZERO,
         }

@@ -7,8 +7,8 @@ use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes};
 use super::{
-    Api, Call, Complaint, Config, Expected, Launch, LaunchError, Placement, Probe, ProgressLine,
-    Subject, Vendor,
+    Api, Call, Complaint, Config, Expected, Launch, LaunchError, Placement, Platform, Probe,
+    ProgressLine, Subject, Vendor,
 };
 use crate::activation::{Failure, Progress, Reason, Substage};
 use crate::sources::Scheme;
@@ -23,6 +23,12 @@ const KEYS: &[Key] = &[
     Key::variable("modelsPath", Takes::Text, "OLLAMA_MODELS"),
     Key::variable("hipVisibleDevices", Takes::Text, "HIP_VISIBLE_DEVICES"),
 ];
+
+/// Waits for the server, pulls the model `$0` where it is missing, and loads it, which a model that only
+/// embeds refuses.
+const PULL: &str = "until ollama list >/dev/null; do sleep 1; done; \
+                    ollama show \"$0\" >/dev/null || ollama pull \"$0\" || exit 1; \
+                    ollama run \"$0\" '' </dev/null || true";
 
 const CLUES: &[Clue] = &[
     clue(
@@ -82,6 +88,10 @@ impl Engine for Ollama {
             }
         }
         let model = subject.bare_source();
+        if placement.platform == Platform::Pod {
+            let words = ["sh", "-c", PULL, model];
+            launch.hook = words.map(str::to_owned).to_vec();
+        }
         let mut pull = Call::post("/api/pull", json!({"model": model, "stream": true}));
         pull.streams_progress = true;
         // A model that is there is not asked for again: that would fail without a network.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use flexinfer_crds::Quantity;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, ResourceRequirements, SecurityContext,
+    Container, ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler,
+    ResourceRequirements, SecurityContext,
 };
 use k8s_openapi::apimachinery::pkg::api::resource;
 
@@ -42,6 +43,13 @@ impl Blueprint<'_> {
             startup_probe: Some(probes::startup(&launch.probe, launch.startup_limit)),
             readiness_probe: Some(probes::readiness(&launch.probe, self.effective.drain_limit)),
             resources: self.resources(),
+            lifecycle: (!launch.hook.is_empty()).then(|| Lifecycle {
+                post_start: Some(LifecycleHandler {
+                    exec: Some(ExecAction { command: Some(launch.hook.clone()) }),
+                    ..LifecycleHandler::default()
+                }),
+                ..Lifecycle::default()
+            }),
             volume_mounts: Some(mounted.mounts),
             security_context: Some(SecurityContext {
                 allow_privilege_escalation: Some(false),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::offer::resource;
 use crate::backends::{Gpu, Vendor};
 
 /// The place of a model's pods, as far as it is known before the scheduler chooses a node.
@@ -74,15 +75,5 @@ impl Placement {
     /// What a container asks for to get its GPUs, by resource.
     pub fn resources(&self) -> BTreeMap<&str, u32> {
         self.resource.as_deref().map(|resource| (resource, self.count)).into_iter().collect()
-    }
-}
-
-/// The resource that the vendor's device plug-in registers for whole GPUs.
-pub(super) const fn resource(vendor: Vendor) -> Option<&'static str> {
-    match vendor {
-        Vendor::Nvidia => Some("nvidia.com/gpu"),
-        Vendor::Amd => Some("amd.com/gpu"),
-        Vendor::Intel => Some("gpu.intel.com/i915"),
-        Vendor::Cpu => None,
     }
 }

@@ -1,0 +1,93 @@
+//! What a node offers: its labels, which GPUs it has by them, and what its device plug-ins say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flexinfer_crds::{Quantity, keys};
+use k8s_openapi::api::core::v1 as api;
+
+use crate::backends::Vendor;
+use crate::hardware::allocatable::maker;
+use crate::placement::Node;
+
+/// What one node offers. Read once per change of the node, not once per model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Offer {
+    /// Its labels, which `nodeSelector`s are compared with.
+    pub labels: BTreeMap<String, String>,
+    /// Whose GPUs its agent says it has; `None` where no agent has looked.
+    pub labelled: Option<Vendor>,
+    /// The architecture of those.
+    pub architecture: Option<String>,
+    /// The memory of one of those, in MiB.
+    pub memory_mib: Option<u64>,
+    /// How many of those there are by the label.
+    pub labelled_count: Option<u64>,
+    /// What pods may ask of it, of what counts GPUs, by resource.
+    pub resources: BTreeMap<String, u64>,
+}
+
+impl Offer {
+    /// Reads a node.
+    pub fn of(node: &api::Node) -> Self {
+        let labels = node.metadata.labels.clone().unwrap_or_default();
+        let seen = Node::read(&labels, &BTreeMap::new(), []);
+        let allocatable = node.status.iter().flat_map(|status| status.allocatable.iter().flatten());
+        let resources = allocatable
+            .filter(|(name, _)| maker(name).is_some())
+            .map(|(name, quantity)| (name.clone(), count(&quantity.0)))
+            .collect();
+        Self {
+            labelled: seen.vendor.known().copied(),
+            architecture: seen.architecture,
+            memory_mib: seen.vram.known().copied(),
+            labelled_count: seen.count.known().copied(),
+            labels,
+            resources,
+        }
+    }
+
+    /// Whose GPUs it has: by its label, and where no agent has looked, by what pods may ask of it.
+    pub fn vendors(&self) -> BTreeSet<Vendor> {
+        if let Some(vendor) = self.labelled {
+            return [vendor].into();
+        }
+        let counted = self.resources.iter().filter(|(_, count)| **count > 0);
+        counted.filter_map(|(name, _)| maker(name)).collect()
+    }
+
+    /// How many GPUs of `vendor` it has; `None` where nobody has counted yet.
+    pub(super) fn count(&self, vendor: Vendor) -> Option<u64> {
+        let counted: u64 = self.resources_of(vendor).map(|(_, count)| count).sum();
+        if counted > 0 { Some(counted) } else { self.labelled_count }
+    }
+
+    pub(super) fn resources_of(&self, vendor: Vendor) -> impl Iterator<Item = (&str, u64)> {
+        let of_vendor = self.resources.iter().filter(move |(name, _)| maker(name) == Some(vendor));
+        of_vendor.map(|(name, count)| (name.as_str(), *count))
+    }
+
+    /// Whether the node has all labels of `selector`.
+    pub(super) fn matches(&self, selector: &BTreeMap<String, String>) -> bool {
+        selector.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// The value of the label that its memory was read from.
+    pub(super) fn memory_label(&self) -> Option<&String> {
+        self.labels.get(keys::GPU_VRAM)
+    }
+}
+
+/// A number that cannot be read offers nothing.
+fn count(quantity: &str) -> u64 {
+    Quantity::new(quantity).bytes().unwrap_or_default()
+}
+
+/// The resource that the vendor's device plug-in registers for whole GPUs.
+pub(super) const fn resource(vendor: Vendor) -> Option<&'static str> {
+    match vendor {
+        Vendor::Nvidia => Some("nvidia.com/gpu"),
+        Vendor::Amd => Some("amd.com/gpu"),
+        Vendor::Intel => Some("gpu.intel.com/i915"),
+        Vendor::Cpu => None,
+    }
+}
