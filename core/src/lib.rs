@@ -29,6 +29,7 @@ pub mod measuring;
 pub mod placement;
 pub mod planning;
 pub mod queueing;
+pub mod retrying;
 pub mod routing;
 pub mod scaling;
 pub mod sharing;

@@ -64,8 +64,8 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`] on our objects.
 pub const MANAGED_BY_FLEXINFER: &str = "flexinfer";
 
-/// Model annotation: how requests are spread over endpoints: `session-affinity`, `prefix` or
-/// `least-loaded`.
+/// Model annotation: how requests are spread over endpoints: `round-robin`, `least-loaded`,
+/// `session-affinity` or `prefix`.
 pub const ROUTING: &str = "flexinfer.ai/routing";
 /// Model annotation: `context-bounded` refuses requests larger than the context window.
 pub const ADMISSION: &str = "flexinfer.ai/admission";

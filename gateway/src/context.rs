@@ -8,15 +8,16 @@ use bytes::Bytes;
 use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::UsageEvents;
-use flexinfer_core::openai::{Dialect, Understood, UsageReader};
+use flexinfer_core::openai::{Dialect, Stream, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
+use flexinfer_core::routing::Strategy;
 use http::HeaderValue;
 
 use crate::accounts::Charged;
 use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
-use crate::queues::Booking;
+use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Upload};
 
 /// One request.
@@ -101,6 +102,10 @@ pub(crate) struct Body {
 /// The way to an engine, over all tries.
 #[derive(Default)]
 pub(crate) struct Attempt {
+    /// How its engine is chosen, where there are several.
+    pub(crate) strategy: Strategy,
+    /// What it asks of that choice.
+    pub(crate) wish: Wish,
     /// The slot held now.
     pub(crate) booking: Option<Booking>,
     /// How long it took to get it.
@@ -109,6 +114,8 @@ pub(crate) struct Attempt {
     pub(crate) connections: u32,
     /// Why the next connection must be different from the last one.
     pub(crate) retry: Option<Retry>,
+    /// Since when engines have said that they are busy, and how often.
+    pub(crate) busy: Option<(Instant, u32)>,
     /// The body on its way, while it is.
     pub(crate) replay: Option<Replay>,
     /// Why there is no answer from an engine.
@@ -122,6 +129,8 @@ pub(crate) enum Retry {
     Elsewhere,
     /// A kept connection turned out to be closed: the same engine, over a new one.
     NewConnection,
+    /// The engine is busy: another one, or this one after a pause.
+    Later(Duration),
 }
 
 /// What came back, for the log and the metrics.
@@ -133,6 +142,10 @@ pub(crate) struct Answer {
     pub(crate) first_byte: Option<Duration>,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
+    /// What kind of stream it is, if it is one.
+    pub(crate) stream: Option<Stream>,
+    /// Whether the stream stands between two of its pieces.
+    pub(crate) whole: bool,
     /// The events of a stream so far, counted where a limit asks; `None` for what is no stream.
     pub(crate) events: Option<u64>,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::openai::Liveness;
+use flexinfer_core::routing::Preferences;
 
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
@@ -32,6 +33,8 @@ pub struct Limits {
     pub silence: Duration,
     /// How long an idle connection to an engine is kept; engines close theirs after 5 s.
     pub pooled: Duration,
+    /// How long a request waits for an engine that says that it is busy, from the first time on.
+    pub busy: Duration,
     /// Connections tried for one request.
     pub connections: u32,
 }
@@ -46,6 +49,8 @@ pub struct Parts {
     pub liveness: LivenessOf,
     /// Whose turn it is among the models of a label.
     pub labels: Labels,
+    /// How requests are spread over engines.
+    pub routing: Preferences,
     /// The bounds.
     pub limits: Limits,
     /// Who may send how much.

@@ -85,7 +85,9 @@ impl Proxy {
             series,
         });
         limit::limit(parts, context, call.operation)?;
-        dispatch::dispatch(session, context, parts.dispatch.book(served)).await
+        understand::wish(parts, session, context);
+        let booking = parts.dispatch.book(served, context.attempt.wish.clone());
+        dispatch::dispatch(session, context, booking).await
     }
 
     /// Ends a request that goes no further; an error means that there is nobody to answer.
@@ -180,15 +182,19 @@ impl ProxyHttp for Proxy {
         error: &Error,
         context: &mut Context,
     ) -> FailToProxy {
-        let verdict = judge::verdict(context, error).filter(|_| !answered(session));
-        let mut error_code = 0;
-        if let Some(rejection) = verdict {
+        let answered = answered(session);
+        let Some(rejection) = judge::verdict(context, error) else {
+            return FailToProxy { error_code: 0, can_reuse_downstream: false };
+        };
+        session.set_keepalive(None);
+        let (error_code, written) = if answered {
+            (0, respond::break_off(session, context, &rejection).await)
+        } else {
             limit::settle(context, true);
-            error_code = rejection.status();
-            session.set_keepalive(None);
-            if let Err(error) = respond::reject(session, context, &rejection).await {
-                debug!(%error, "an answer could not be written");
-            }
+            (rejection.status(), respond::reject(session, context, &rejection).await)
+        };
+        if let Err(error) = written {
+            debug!(%error, "an answer could not be written");
         }
         FailToProxy { error_code, can_reuse_downstream: false }
     }
@@ -199,6 +205,7 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         context: &mut Context,
     ) -> Result<()> {
+        judge::busy(&self.parts, head, context)?;
         relay::begin(head, context)
     }
 

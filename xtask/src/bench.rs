@@ -32,6 +32,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let nginx = nginx()?;
     let packages = ["--package", "flexinfer-gateway", "--package", "flexinfer-loadtest"];
     workspace::build(&packages, PROFILE)?;
+    let costs = ["--package", "flexinfer-core", "--example", "routing_costs"];
+    program::run(program::cargo().args(["run", "--quiet", "--profile", PROFILE]).args(costs))?;
     let mut compare = program::named(workspace::binary("flexinfer-loadtest", PROFILE)?);
     compare.arg("compare").arg("--nginx").arg(nginx);
     for (wanted, flag) in [(arguments.quick, "--quick"), (arguments.json, "--json")] {

@@ -34,6 +34,12 @@ pub(super) trait Engine: Sync {
         None
     }
 
+    /// The statuses by which it says that it can take nothing now and has not begun, besides 503 with
+    /// `Retry-After`.
+    fn busy_statuses(&self) -> &'static [u16] {
+        &[]
+    }
+
     fn idle_timeout(&self) -> Duration {
         5 * MINUTE
     }

@@ -181,6 +181,11 @@ impl Engine for LlamaCpp {
         Ok(launch)
     }
 
+    /// "Loading model", or no slot is free.
+    fn busy_statuses(&self) -> &'static [u16] {
+        &[503]
+    }
+
     /// Unset, llama-server takes four slots over one shared KV cache.
     fn slots(&self, config: Config<'_>) -> Option<u32> {
         Some(config.count("parallel").ok().flatten().filter(|slots| *slots > 0).unwrap_or(4))

@@ -184,6 +184,12 @@ impl Backend {
         self.engine().slots(config)
     }
 
+    /// The statuses by which the engine says that it can take nothing now and has not begun, besides
+    /// 503 with `Retry-After`.
+    pub fn busy_statuses(self) -> &'static [u16] {
+        self.engine().busy_statuses()
+    }
+
     /// How long nothing may be in flight before the model sleeps, where the Model does not say.
     pub fn idle_timeout(self) -> Duration {
         self.engine().idle_timeout()

@@ -105,6 +105,11 @@ impl Engine for Ollama {
         Ok(launch)
     }
 
+    /// "server busy": its own queue is full.
+    fn busy_statuses(&self) -> &'static [u16] {
+        &[503]
+    }
+
     fn slots(&self, config: Config<'_>) -> Option<u32> {
         Some(parallel(config))
     }

@@ -90,6 +90,10 @@ impl Engine for Simulator {
         Ok(launch)
     }
 
+    fn busy_statuses(&self) -> &'static [u16] {
+        &[429, 503]
+    }
+
     /// As many as vLLM takes.
     fn slots(&self, config: Config<'_>) -> Option<u32> {
         Some(config.count("slots").ok().flatten().filter(|slots| *slots > 0).unwrap_or(256))

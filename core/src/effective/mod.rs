@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use flexinfer_crds::model::{Gpu, Serverless, Vendor, WarmPolicy};
 use flexinfer_crds::{Model, keys};
+use strum::VariantNames as _;
 
 use crate::backends::{Backend, Complaint, Config};
 use crate::ids::{GroupId, ModelId};
+use crate::routing::Strategy;
 
 /// What a Model means once its own values, its backend's defaults and the process's defaults are
 /// put together. Everything that serves a model reads this and never the raw spec.
@@ -65,6 +67,8 @@ pub struct Effective {
     /// The annotation `flexinfer.ai/serve-paths`: the only paths, with what lies under them, that the
     /// model is asked at. Empty for all.
     pub serve_paths: Vec<String>,
+    /// The annotation `flexinfer.ai/routing`, if set.
+    pub routing: Option<Strategy>,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -109,6 +113,7 @@ impl Effective {
         let most = |key| config.count(key).map(|most| within(most, config.context_window()));
         let max_input_tokens = wanted(most("maxInputTokens"), &mut complaints);
         let max_output_tokens = wanted(most("maxOutputTokens"), &mut complaints);
+        let routing = wanted(routing(model), &mut complaints);
         let (Some(backend), true) = (backend, complaints.is_empty()) else {
             return Err(complaints);
         };
@@ -148,6 +153,7 @@ impl Effective {
             max_input_tokens,
             max_output_tokens,
             serve_paths,
+            routing,
             parked: litellm.enabled == Some(false),
             id,
         })
@@ -222,6 +228,17 @@ fn serve_paths(model: &Model) -> Result<Vec<String>, Complaint> {
 /// `most`, but no more than `window`.
 fn within(most: Option<u32>, window: Option<u32>) -> Option<u32> {
     most.map(|most| window.map_or(most, |window| most.min(window)))
+}
+
+fn routing(model: &Model) -> Result<Option<Strategy>, Complaint> {
+    let annotations = model.metadata.annotations.as_ref();
+    let text = annotations.and_then(|all| all.get(keys::ROUTING)).map(|text| text.trim());
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        let field = format!("metadata.annotations[{}]", keys::ROUTING);
+        let known = Strategy::VARIANTS.join(", ");
+        Complaint::error(field, format!("`{text}` is not known; write one of {known}"))
+    })
 }
 
 fn group_of(id: &ModelId, gpu: Option<&Gpu>) -> GroupId {

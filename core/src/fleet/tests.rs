@@ -37,6 +37,7 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        routing: None,
         parked: false,
     };
     Served::new(effective, "simulator", "", 1_700_000_000)

@@ -13,6 +13,7 @@ pub mod form;
 pub mod lists;
 pub mod paths;
 pub mod query;
+mod stream;
 mod understood;
 mod usage;
 
@@ -22,5 +23,6 @@ pub use errors::{CONTENT_TYPE, error_body};
 pub use facts::Facts;
 pub use form::{Form, FormScanner};
 pub use lists::{Lists, Liveness};
+pub use stream::Stream;
 pub use understood::Understood;
 pub use usage::{Usage, UsageReader};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::effective::Effective;
 use crate::ids::ModelId;
+use crate::routing::{Preferences, Strategy};
 use crate::scaling::Warmth;
 
 /// What the queue needs to know of one Model.
@@ -35,6 +36,8 @@ pub struct Terms {
     pub slots: Option<u32>,
     /// How many may wait for it; `None` is the policy's number.
     pub max_queue: Option<u32>,
+    /// The annotation `flexinfer.ai/routing`.
+    pub routing: Option<Strategy>,
 }
 
 impl From<&Effective> for Terms {
@@ -60,6 +63,7 @@ impl From<&Effective> for Terms {
             cold_start_timeout: model.cold_start_timeout,
             slots: model.slots,
             max_queue: model.max_queue,
+            routing: model.routing,
         }
     }
 }
@@ -75,6 +79,8 @@ pub struct Policy {
     pub cold_start_timeout: Duration,
     /// `PROXY_BACKOFF_*`: whether and how a failed activation is tried again while requests wait.
     pub backoff: Option<Backoff>,
+    /// How requests are spread over endpoints.
+    pub routing: Preferences,
 }
 
 impl Default for Policy {
@@ -84,6 +90,7 @@ impl Default for Policy {
             queue_timeout: Duration::from_secs(60),
             cold_start_timeout: Duration::from_secs(60),
             backoff: None,
+            routing: Preferences::default(),
         }
     }
 }

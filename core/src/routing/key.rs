@@ -66,6 +66,12 @@ impl Key {
         self.source
     }
 
+    /// A number that tells it apart from others, for counting.
+    pub fn fingerprint(&self) -> u64 {
+        let digest: [u8; 32] = Sha256::digest(self.text.as_bytes()).into();
+        digest.first_chunk().copied().map_or(0, u64::from_be_bytes)
+    }
+
     /// Its text.
     pub fn text(&self) -> &str {
         &self.text

@@ -12,6 +12,8 @@
 mod choice;
 mod key;
 mod least_loaded;
+mod pins;
+mod preferences;
 mod prefix;
 mod ring;
 mod roster;
@@ -23,6 +25,8 @@ mod tests;
 
 pub use choice::Rank;
 pub use key::{Key, Source};
+pub use pins::Pins;
+pub use preferences::Preferences;
 pub use roster::{Roster, Wish};
 pub use said::{KeyLengths, Said};
 
@@ -36,6 +40,8 @@ use choice::Choice;
     Default,
     PartialEq,
     Eq,
+    PartialOrd,
+    Ord,
     Hash,
     strum::Display,
     strum::EnumString,
@@ -70,6 +76,11 @@ impl Strategy {
     /// nothing together or the request says nothing to go by.
     pub fn key(self, said: &Said<'_>) -> Option<Key> {
         self.choice().key(said)
+    }
+
+    /// Whether requests are kept together by their keys.
+    pub fn is_keyed(self) -> bool {
+        matches!(self, Self::SessionAffinity | Self::Prefix)
     }
 
     /// The order in which free endpoints are taken, for a request without a key.

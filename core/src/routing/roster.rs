@@ -157,7 +157,7 @@ impl<Id: Clone + Ord + Display> Roster<Id> {
     /// A booked slot on `id` is given back.
     pub fn finish(&mut self, id: &Id) {
         self.change(id, |seat| seat.in_flight = seat.in_flight.saturating_sub(1));
-        if self.seats.get(id).is_some_and(|seat| seat.over()) {
+        if self.seats.get(id).is_some_and(Seat::over) {
             self.seats.remove(id);
         }
     }

@@ -10,3 +10,4 @@
 
 mod pools;
 mod queueing;
+mod routing;

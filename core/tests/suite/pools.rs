@@ -70,6 +70,7 @@ fn terms(max_queue: u32) -> Terms {
         cold_start_timeout: None,
         slots: Some(SLOTS),
         max_queue: Some(max_queue),
+        routing: None,
     }
 }
 

@@ -132,6 +132,7 @@ fn terms(model: usize, vram: Option<u64>) -> Terms {
         cold_start_timeout: None,
         slots: Some(2),
         max_queue: Some(5),
+        routing: None,
     }
 }
 

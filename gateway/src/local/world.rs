@@ -122,6 +122,7 @@ impl World {
             dispatch: Arc::new(Arc::clone(&self.queues)),
             liveness: Arc::new(move |served| liveness(&queues, served)),
             labels: Labels::default(),
+            routing: settings.queue.routing,
             limits: settings.limits,
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),

@@ -2,6 +2,7 @@
 //! (`flexinfer_proxy_…`). A label's value is a model that exists, never a name that a client made up.
 
 mod model;
+mod routing;
 mod tables;
 
 use std::collections::HashMap;
@@ -37,7 +38,8 @@ impl Metrics {
             let series = gone.remove(name).unwrap_or_else(|| self.tables.model(name));
             known.insert(name.to_owned(), series);
         }
-        for name in gone.keys() {
+        for (name, series) in &gone {
+            series.keep_targets(|_| false);
             self.tables.forget(name);
         }
     }

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flexinfer_core::ids::EndpointId;
 use flexinfer_core::limits::Scope;
+use flexinfer_core::routing::{Key, Strategy};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+
+use super::routing::RoutingSeries;
 
 /// How a request ended, as the label `status` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,7 @@ pub(super) struct Series {
     pub(super) upstream_retries: IntCounterVec,
     pub(super) activation_duration: HistogramVec,
     pub(super) activation_failures: IntCounterVec,
+    pub(super) routing: RoutingSeries,
 }
 
 impl From<Series> for ModelSeries {
@@ -94,6 +99,16 @@ impl ModelSeries {
     /// A connection is tried again, because of `reason`.
     pub fn retried(&self, reason: &'static str) {
         self.0.upstream_retries.with_label_values(&[self.0.name.as_str(), reason]).inc();
+    }
+
+    /// A slot was booked on `endpoint`, if it has a name, because of `key`.
+    pub fn routed(&self, strategy: Strategy, key: Option<&Key>, endpoint: Option<&EndpointId>) {
+        self.0.routing.count(&self.0.name, strategy, key, endpoint);
+    }
+
+    /// Endpoints that are not `kept` are no more: their series end.
+    pub fn keep_targets(&self, kept: impl Fn(&EndpointId) -> bool) {
+        self.0.routing.keep_targets(&self.0.name, kept);
     }
 
     /// A request had to wait.

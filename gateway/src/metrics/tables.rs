@@ -7,6 +7,7 @@ use prometheus::{
 };
 
 use super::model::{ModelSeries, Outcome, Series};
+use super::routing::RoutingTables;
 
 const PREFIX: &str = "flexinfer_proxy_";
 
@@ -17,7 +18,7 @@ const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 
 const SCOPES: [Scope; 3] = [Scope::Global, Scope::PerModel, Scope::PerCaller];
 const CLAMP_REASON: &str = "context_window_headroom";
 const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
-const RETRY_REASONS: &[&str] = &["connect", "reset"];
+const RETRY_REASONS: &[&str] = &["connect", "reset", "busy"];
 
 /// The values of `change_type`.
 const ENDPOINT_CHANGES: [&str; 2] = ["added", "removed"];
@@ -46,14 +47,15 @@ pub(super) struct Tables {
     pub(super) rate_limited: IntCounterVec,
     pub(super) max_tokens_clamped: IntCounterVec,
     pub(super) admissions: IntCounterVec,
+    pub(super) routing: RoutingTables,
     pub(super) shutdowns: IntCounterVec,
     pub(super) shutdown_duration: Histogram,
 }
 
-struct Registrar<'a>(&'a Registry);
+pub(super) struct Registrar<'a>(&'a Registry);
 
 impl Registrar<'_> {
-    fn counter(
+    pub(super) fn counter(
         &self,
         name: &str,
         help: &str,
@@ -65,7 +67,16 @@ impl Registrar<'_> {
     }
 
     fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
-        let table = IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), &["model"])?;
+        self.gauge_by(name, help, &["model"])
+    }
+
+    pub(super) fn gauge_by(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntGaugeVec> {
+        let table = IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?;
         self.0.register(Box::new(table.clone()))?;
         Ok(table)
     }
@@ -187,6 +198,7 @@ impl Tables {
                 "Requests measured against their model's context window.",
                 &["model", "reason", "allow"],
             )?,
+            routing: RoutingTables::register(&new)?,
             shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,
             shutdown_duration: {
                 let options = HistogramOpts::new(
@@ -234,6 +246,7 @@ impl Tables {
             upstream_retries: self.upstream_retries.clone(),
             activation_duration: self.activation_duration.clone(),
             activation_failures: self.activation_failures.clone(),
+            routing: self.routing.model(),
         })
     }
 
@@ -252,6 +265,7 @@ impl Tables {
         for change in ENDPOINT_CHANGES {
             let _ = self.endpoint_changes.remove_label_values(&[name, change]);
         }
+        self.routing.forget(name);
         let _ = self.max_tokens_clamped.remove_label_values(&[name, CLAMP_REASON]);
         for [reason, allow] in ADMISSIONS {
             let _ = self.admissions.remove_label_values(&[name, reason, allow]);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flexinfer_core::fleet::Served;
-use flexinfer_core::ids::BookingId;
+use flexinfer_core::ids::{BookingId, EndpointId};
 
 type GiveBack = Box<dyn FnOnce(BookingId) + Send + Sync>;
 
@@ -17,6 +17,8 @@ pub struct Booking {
     pub served: Arc<Served>,
     /// Where the engine listens.
     pub address: SocketAddr,
+    /// Which of several engines it is, where there can be several.
+    pub endpoint: Option<EndpointId>,
     give_back: Option<GiveBack>,
 }
 
@@ -28,7 +30,7 @@ impl Booking {
         address: SocketAddr,
         give_back: impl FnOnce(BookingId) + Send + Sync + 'static,
     ) -> Self {
-        Self { id, served, address, give_back: Some(Box::new(give_back)) }
+        Self { id, served, address, endpoint: None, give_back: Some(Box::new(give_back)) }
     }
 }
 

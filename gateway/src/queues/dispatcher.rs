@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::platform::{self, Order, Platform};
 use super::shell::{Shell, Slot};
-use super::{Booking, Dispatch};
+use super::{Booking, Dispatch, Wish};
 
 /// How long a request pauses before it asks for another slot after an engine took no connection:
 /// if the engine has died, its platform says so meanwhile.
@@ -205,11 +205,20 @@ impl Queues {
 }
 
 impl Dispatch for Arc<Queues> {
-    fn book(&self, served: Arc<Served>) -> BoxFuture<'static, Result<Booking, Rejection>> {
+    // A model has one engine here: there is nothing to choose.
+    fn book(
+        &self,
+        served: Arc<Served>,
+        _wish: Wish,
+    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
         Box::pin(Arc::clone(self).slot(served))
     }
 
-    fn rebook(&self, failed: Booking) -> BoxFuture<'static, Result<Booking, Rejection>> {
+    fn rebook(
+        &self,
+        failed: Booking,
+        _wish: Wish,
+    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
         let queues = Arc::clone(self);
         Box::pin(async move {
             let served = Arc::clone(&failed.served);

@@ -12,6 +12,7 @@ mod tests;
 use std::sync::Arc;
 
 use flexinfer_core::fleet::Served;
+use flexinfer_core::ids::EndpointId;
 use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
 
@@ -20,14 +21,22 @@ pub use clock::Clock;
 pub use dispatcher::{GroupView, Queues};
 pub use platform::Platform;
 
+/// What a request asks of the choice of its endpoint.
+pub type Wish = flexinfer_core::routing::Wish<EndpointId>;
+
 /// What the request path asks of whatever wakes models and hands out their slots.
 pub trait Dispatch: Send + Sync + 'static {
     /// A slot for one request on an engine that serves `served`: queues, wakes the model where it sleeps,
     /// and ends with a slot or the reason why there is none. Dropping the future means that nobody waits
     /// any more, and gives the place in the queue back.
-    fn book(&self, served: Arc<Served>) -> BoxFuture<'static, Result<Booking, Rejection>>;
+    fn book(
+        &self,
+        served: Arc<Served>,
+        wish: Wish,
+    ) -> BoxFuture<'static, Result<Booking, Rejection>>;
 
-    /// Another slot for the same request, after no connection to the booked engine could be made. Only
-    /// for requests that the engine cannot have begun.
-    fn rebook(&self, failed: Booking) -> BoxFuture<'static, Result<Booking, Rejection>>;
+    /// Another slot for the same request, after no connection to the booked engine could be made; the
+    /// wish says whom to avoid. Only for requests that the engine cannot have begun.
+    fn rebook(&self, failed: Booking, wish: Wish)
+    -> BoxFuture<'static, Result<Booking, Rejection>>;
 }

@@ -74,6 +74,7 @@ fn model(name: &str, slots: Option<u32>) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        routing: None,
         parked: false,
     };
     Served::new(effective, "simulator", "", 0)
@@ -99,7 +100,7 @@ async fn a_thousand_waiters_of_one_cold_model_are_all_served_by_one_activation()
     let (queues, platform, fleet) = queues(vec![model("a", Some(8))]);
     let served = fleet.resolve("a").expect("it exists");
     let served_all = join_all((0..1000).map(|_| {
-        let booking = queues.book(Arc::clone(served));
+        let booking = queues.book(Arc::clone(served), Wish::default());
         tokio::spawn(async move { drop(booking.await.expect("it is served")) })
     }))
     .await;
@@ -114,7 +115,7 @@ async fn queue_02_clients_that_leave_around_the_grant_leak_no_slot() {
     let served = fleet.resolve("a").expect("it exists");
     for _ in 0..100 {
         let clients = (0..100).map(|_| {
-            let booking = queues.book(Arc::clone(served));
+            let booking = queues.book(Arc::clone(served), Wish::default());
             let patience = Duration::from_micros(rand::rng().random_range(0..2_000));
             tokio::spawn(async move {
                 if let Ok(Ok(slot)) = tokio::time::timeout(patience, booking).await {
@@ -128,10 +129,12 @@ async fn queue_02_clients_that_leave_around_the_grant_leak_no_slot() {
         }
     }
     assert_eq!(busy(&queues, served), (0, 0));
-    let (first, second) =
-        (queues.book(Arc::clone(served)).await, queues.book(Arc::clone(served)).await);
+    let (first, second) = (
+        queues.book(Arc::clone(served), Wish::default()).await,
+        queues.book(Arc::clone(served), Wish::default()).await,
+    );
     assert!(first.is_ok() && second.is_ok(), "exactly two slots are free");
-    let third = queues.book(Arc::clone(served));
+    let third = queues.book(Arc::clone(served), Wish::default());
     assert!(tokio::time::timeout(Duration::from_millis(20), third).await.is_err());
 }
 
@@ -139,8 +142,8 @@ async fn queue_02_clients_that_leave_around_the_grant_leak_no_slot() {
 async fn a_removed_model_tells_its_waiters_and_its_group_goes() {
     let (queues, _, fleet) = queues(vec![model("a", Some(1))]);
     let served = fleet.resolve("a").expect("it exists");
-    let held = queues.book(Arc::clone(served)).await.expect("it is served");
-    let waiting = tokio::spawn(queues.book(Arc::clone(served)));
+    let held = queues.book(Arc::clone(served), Wish::default()).await.expect("it is served");
+    let waiting = tokio::spawn(queues.book(Arc::clone(served), Wish::default()));
     while busy(&queues, served).1 == 0 {
         tokio::task::yield_now().await;
     }

@@ -28,8 +28,8 @@ pub use listener::bind;
 /// Idle connections to engines kept for the next request, in all.
 const POOLED_CONNECTIONS: usize = 1024;
 
-/// Pingora's own bound on attempts, above every bound of ours.
-const PINGORA_ATTEMPTS: usize = 8;
+/// Pingora's own bound on attempts, above every bound of ours: a busy engine may be asked often.
+const PINGORA_ATTEMPTS: usize = 10_000;
 
 /// A gateway that answers requests.
 pub struct Running {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use flexinfer_simulator::SimulateArgs;
 
+use super::routing::RoutingArguments;
 use super::rules::RuleArguments;
 
 /// One front door for every model you own: wakes them when they are asked for, lets them share a GPU, and
@@ -116,6 +117,10 @@ pub struct ServeArguments {
     #[command(flatten)]
     pub rules: RuleArguments,
 
+    /// How requests are spread.
+    #[command(flatten)]
+    pub routing: RoutingArguments,
+
     /// VRAM that the models of a shared group may take together; give it once per group
     /// [FLEXINFER_VRAM_BUDGET, separated by commas]
     #[arg(long, value_name = "GROUP=SIZE", help_heading = "Engines")]
@@ -142,6 +147,10 @@ pub struct ServeArguments {
     /// How long an idle connection to an engine is kept [FLEXINFER_ENGINE_KEEPALIVE] [default: 4s]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub engine_keepalive: Option<String>,
+    /// How long a request waits for an engine that says that it is busy; 0 passes its answer on
+    /// [FLEXINFER_BUSY_WAIT] [default: 60s]
+    #[arg(long, value_name = "DURATION", help_heading = "Engines")]
+    pub busy_wait: Option<String>,
     /// Connections tried for one request, 1 to 3 [FLEXINFER_PROXY_UPSTREAM_MAX_ATTEMPTS] [default: 2]
     #[arg(long, value_name = "COUNT", help_heading = "Engines")]
     pub upstream_attempts: Option<String>,

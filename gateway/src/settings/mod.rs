@@ -4,6 +4,7 @@
 mod command_line;
 mod pairs;
 mod reader;
+mod routing;
 mod rules;
 mod size;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use tracing_subscriber::filter::Targets;
 
 pub use command_line::{Command, CommandLine, LocalArguments, LogFormat, ServeArguments};
 pub use reader::Complaints;
+pub use routing::RoutingArguments;
 pub use rules::{RuleArguments, RuleSettings};
 pub use size::{Size, SizeError};
 
@@ -155,6 +157,7 @@ fn limits<E: Fn(&str) -> Option<String>>(
             arguments.engine_keepalive.as_deref(),
             4 * SECOND,
         ),
+        busy: read.duration_or_none("busy-wait", arguments.busy_wait.as_deref(), 60 * SECOND),
         connections: read.count(
             "upstream-attempts",
             arguments.upstream_attempts.as_deref(),
@@ -210,6 +213,7 @@ fn queue<E: Fn(&str) -> Option<String>>(
             60 * SECOND,
         ),
         backoff: enabled.then_some(backoff),
+        routing: routing::preferences(read, &arguments.routing),
     }
 }
 

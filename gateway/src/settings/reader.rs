@@ -247,7 +247,8 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
 
 /// The variable that stands in for the flag `name`.
 fn variable(name: &str) -> String {
-    let mut known = VARIABLES.iter().chain(super::rules::VARIABLES);
+    let mut known =
+        VARIABLES.iter().chain(super::rules::VARIABLES).chain(super::routing::VARIABLES);
     match known.find(|(flag, _)| *flag == name) {
         Some((_, variable)) => (*variable).to_owned(),
         None => format!("FLEXINFER_{}", name.to_uppercase().replace('-', "_")),

@@ -1,14 +1,20 @@
 //! Turns the booked slot into the address to connect to; after a failed try asks for another slot.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use flexinfer_core::rejection::Rejection;
+use futures::future::BoxFuture;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::Session;
 
 use super::{Stop, dispatch};
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
+use crate::queues::Booking;
+
+type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
 
 /// Where to send the request now.
 pub(crate) async fn connect(
@@ -17,10 +23,7 @@ pub(crate) async fn connect(
     context: &mut Context,
 ) -> Result<Box<HttpPeer>, Stop> {
     let retry = context.attempt.retry.take();
-    if retry == Some(Retry::Elsewhere)
-        && let Some(failed) = context.attempt.booking.take()
-    {
-        let another = parts.dispatch.rebook(failed);
+    if let Some(another) = retry.and_then(|retry| another_slot(parts, context, retry)) {
         dispatch::dispatch(session, context, another).await?;
     }
     context.attempt.connections += 1;
@@ -37,6 +40,35 @@ pub(crate) async fn connect(
         peer.group_key = unshared();
     }
     Ok(peer)
+}
+
+/// The slot to try next, where it is another one than the last.
+fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -> Option<Slot> {
+    if retry == Retry::NewConnection {
+        return None;
+    }
+    let attempt = &mut context.attempt;
+    let failed = attempt.booking.take()?;
+    let known = failed.endpoint.as_ref().is_none_or(|id| attempt.wish.avoid.contains(id));
+    attempt.wish.avoid.extend(failed.endpoint.clone());
+    let Retry::Later(pause) = retry else {
+        return Some(parts.dispatch.rebook(failed, attempt.wish.clone()));
+    };
+    // A busy engine has been reached: what counts against unreachable ones begins anew.
+    attempt.connections = 0;
+    // Another engine may be free. Only when the choice came back to one that was busy before is there
+    // nothing better than to wait.
+    let pause = if known { pause } else { Duration::ZERO };
+    if known {
+        attempt.wish.avoid.clear();
+    }
+    let (dispatch, wish) = (Arc::clone(&parts.dispatch), attempt.wish.clone());
+    Some(Box::pin(async move {
+        let served = Arc::clone(&failed.served);
+        drop(failed);
+        tokio::time::sleep(pause).await;
+        dispatch.book(served, wish).await
+    }))
 }
 
 /// A pool of its own: no kept connection is found in it.

@@ -38,7 +38,13 @@ pub(crate) async fn dispatch(
     if let (Err(Rejection::QueueFull { .. }), Some(series)) = (&booking, &series) {
         series.refused();
     }
-    context.attempt.booking = Some(booking?);
+    let booking = booking?;
+    if let Some(series) = &series {
+        let attempt = &context.attempt;
+        let endpoint = booking.endpoint.as_ref();
+        series.routed(attempt.strategy, attempt.wish.key.as_ref(), endpoint);
+    }
+    context.attempt.booking = Some(booking);
     Ok(())
 }
 

@@ -1,9 +1,16 @@
 //! Decides what a failure means: once more, elsewhere or over a new connection, or a final answer. Only
 //! what the engine cannot have begun is tried again, and never after a byte went to the client.
+//! That an engine says it is busy means that it has not begun.
 
+use std::time::Instant;
+
+use flexinfer_core::backends::Backend;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::rejection::Rejection;
-use pingora_core::{BError, Error, ErrorSource, ErrorType};
+use flexinfer_core::retrying;
+use http::header::RETRY_AFTER;
+use pingora_core::{BError, Error, ErrorSource, ErrorType, Result};
+use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
 use super::send;
@@ -24,6 +31,26 @@ pub(crate) fn not_connected(parts: &Parts, context: &mut Context, mut error: BEr
     error
 }
 
+/// An answer begins. If it says that the engine is busy, the request waits instead of its client, for as
+/// long as it may; after that the client reads the answer itself.
+pub(crate) fn busy(parts: &Parts, head: &ResponseHeader, context: &mut Context) -> Result<()> {
+    let status = head.status.as_u16();
+    let Some(booking) = context.attempt.booking.as_ref().filter(|_| status >= 400) else {
+        return Ok(());
+    };
+    let backend = Backend::named(&booking.served.backend).unwrap_or(Backend::Command);
+    let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let (since, tries) = context.attempt.busy.unwrap_or((Instant::now(), 0));
+    let pause = retrying::pause(status, retry_after, backend.busy_statuses(), tries);
+    let Some(pause) = pause.filter(|pause| since.elapsed() + *pause < parts.limits.busy) else {
+        return Ok(());
+    };
+    context.attempt.busy = Some((since, tries + 1));
+    context.attempt.retry = Some(Retry::Later(pause));
+    count_retry(context, "busy");
+    Error::e_explain(ErrorType::Custom("EngineBusy"), "the engine is busy")
+}
+
 /// A connection broke. Where it was a kept one that the engine had closed before it read the request,
 /// the request goes out again over a new one (ROUTE-02).
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
@@ -35,6 +62,10 @@ pub(crate) fn broken(
     kept: bool,
 ) -> BError {
     send::sent(session, context);
+    if matches!(context.attempt.retry, Some(Retry::Later(_))) {
+        error.set_retry(true);
+        return error;
+    }
     let again = kept
         && context.attempt.connections <= parts.limits.connections
         && context.answer.status.is_none()

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use flexinfer_core::limits::standing_headers;
-use flexinfer_core::openai::UsageReader;
+use flexinfer_core::openai::{Stream, UsageReader};
 use http::HeaderValue;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
@@ -31,7 +31,9 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     if let Some(id) = &context.request_id {
         head.insert_header(REQUEST_ID, id.clone())?;
     }
-    let events = head.headers.get(CONTENT_TYPE).is_some_and(is_event_stream);
+    let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    context.answer.stream = content_type.and_then(Stream::of);
+    let events = context.answer.stream == Some(Stream::Events);
     if events {
         head.insert_header(ACCEL_BUFFERING, HeaderValue::from_static("no"))?;
         head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"))?;
@@ -60,6 +62,7 @@ fn tell_limits(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
 
 /// Counts a stream's events where a limit asks for it, and prepares for the one that is taken out.
 fn follow_stream(head: &mut ResponseHeader, context: &mut Context, events: bool) -> Result<()> {
+    context.answer.whole = true;
     context.answer.events = (events && context.ruled.charged.is_some()).then_some(0);
     let readable = events && context.answer.usage.is_some();
     context.ruled.usage_events.take_if(|_| !readable);
@@ -84,16 +87,13 @@ pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) 
         let passed = events.pass(piece.as_deref().unwrap_or_default(), end);
         *piece = (piece.is_some() || !passed.is_empty()).then_some(passed);
     }
+    if let Some(stream) = context.answer.stream
+        && let Some(last) = piece.as_ref().filter(|piece| !piece.is_empty())
+    {
+        context.answer.whole = stream.is_whole(last);
+    }
     if end {
         limit::settle(context, false);
         context.attempt.booking = None;
     }
-}
-
-fn is_event_stream(content_type: &HeaderValue) -> bool {
-    const EVENT_STREAM: &[u8] = b"text/event-stream";
-    content_type
-        .as_bytes()
-        .get(..EVENT_STREAM.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM))
 }

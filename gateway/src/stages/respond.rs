@@ -77,6 +77,23 @@ pub(crate) async fn reject(
     write(session, head, body).await
 }
 
+/// Ends a stream that its engine did not end, by a last event that says so: a stream that just
+/// stopped would look whole to many clients. Any other answer is left broken off, which is how HTTP says
+/// it.
+pub(crate) async fn break_off(
+    session: &mut Session,
+    context: &Context,
+    rejection: &Rejection,
+) -> Result<()> {
+    let has_length =
+        session.response_written().is_some_and(|head| head.headers.contains_key(CONTENT_LENGTH));
+    let Some(stream) = context.answer.stream.filter(|_| !has_length) else { return Ok(()) };
+    let id = context.request_id.as_ref().and_then(|id| id.to_str().ok());
+    let whole = context.answer.whole;
+    let last_words = stream.last_words(context.dialect, rejection, id, whole);
+    session.downstream_session.write_response_body(last_words.into(), true).await
+}
+
 fn head(
     context: &Context,
     status: u16,

@@ -1,12 +1,18 @@
-//! Understands a body: which model it names, and what else it says. Where its API has the model elsewhere,
-//! a body is between the client and the engine.
+//! Understands a body: which model it names, what else it says, and what it has in common with other
+//! requests that shall meet the same engine. Where its API has the model elsewhere, a body is between the
+//! client and the engine.
 
 use bytes::Bytes;
 use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::rejection::Rejection;
+use flexinfer_core::routing::Said;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use pingora_proxy::Session;
+
+use crate::context::{Body, Context};
+use crate::parts::Parts;
 
 /// What is in a body that was sent to `operation`.
 pub(crate) fn understand(
@@ -26,4 +32,25 @@ pub(crate) fn understand(
     // is none of our business.
     let named = understood.ok().filter(|body| body.model().is_some());
     Ok(named.unwrap_or(Understood::Opaque))
+}
+
+/// Finds out what the request asks of the choice of its engine, by the strategy of its model.
+pub(crate) fn wish(parts: &Parts, session: &Session, context: &mut Context) {
+    let Some(target) = &context.target else { return };
+    let strategy = parts.routing.strategy_for(target.served.effective.routing);
+    context.attempt.strategy = strategy;
+    if !strategy.is_keyed() {
+        return;
+    }
+    let headers = &session.req_header().headers;
+    let json =
+        context.body.as_ref().and_then(|Body { understood, received, .. }| match understood {
+            Understood::Json(facts) => Some((facts, received.as_ref())),
+            Understood::Form(_) | Understood::Opaque => None,
+        });
+    context.attempt.wish.key = strategy.key(&Said {
+        header: &|name| headers.get(name).and_then(|value| value.to_str().ok()),
+        json,
+        lengths: parts.routing.lengths,
+    });
 }

@@ -11,6 +11,7 @@
 mod admin;
 mod apis;
 mod bodies;
+mod busy;
 mod callers;
 mod contents;
 mod documents;
@@ -27,6 +28,7 @@ mod local_world;
 mod names;
 mod program;
 mod retries;
+mod routing;
 mod serving_backends;
 mod serving_failures;
 mod serving_files;

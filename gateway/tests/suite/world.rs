@@ -9,15 +9,16 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use flexinfer_core::effective::Effective;
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{BookingId, GroupId, ModelId};
+use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_gateway::labels::Labels;
+use flexinfer_core::routing::Preferences;
 use flexinfer_gateway::lifecycle::Lifecycle;
 use flexinfer_gateway::metrics::Metrics;
 use flexinfer_gateway::parts::{Limits, Parts};
 use flexinfer_gateway::proxy::Proxy;
-use flexinfer_gateway::queues::{Booking, Dispatch};
+use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::server::{self, Running};
@@ -38,6 +39,7 @@ pub(crate) fn limits() -> Limits {
         connect: BOUND,
         silence: BOUND,
         pooled: Duration::from_secs(4),
+        busy: BOUND,
         connections: 2,
     }
 }
@@ -71,6 +73,7 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        routing: None,
         parked: false,
     };
     Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)
@@ -85,6 +88,8 @@ pub(crate) struct Desk {
     waiting: Arc<AtomicUsize>,
     booked: AtomicUsize,
     rebooked: AtomicUsize,
+    /// What requests asked for, in their order.
+    wishes: Mutex<Vec<Wish>>,
     /// Where a request goes whose first engine took no connection.
     spare: Mutex<Option<SocketAddr>>,
 }
@@ -115,6 +120,7 @@ impl Desk {
             waiting: Arc::default(),
             booked: AtomicUsize::new(0),
             rebooked: AtomicUsize::new(0),
+            wishes: Mutex::default(),
             spare: Mutex::default(),
         })
     }
@@ -158,10 +164,16 @@ impl Desk {
         self.rebooked.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn wishes(&self) -> Vec<Wish> {
+        self.wishes.lock().clone()
+    }
+
     fn slot(&self, served: Arc<Served>, address: SocketAddr) -> Booking {
         let id = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
         let held = Counted::new(&self.held);
-        Booking::new(id, served, address, move |_| drop(held))
+        let mut booking = Booking::new(id, served, address, move |_| drop(held));
+        booking.endpoint = Some(EndpointId(address.to_string().into()));
+        booking
     }
 }
 
@@ -169,7 +181,11 @@ impl Desk {
 struct Counter(Arc<Desk>);
 
 impl Dispatch for Counter {
-    fn book(&self, served: Arc<Served>) -> BoxFuture<'static, Result<Booking, Rejection>> {
+    fn book(
+        &self,
+        served: Arc<Served>,
+        wish: Wish,
+    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
         let desk = Arc::clone(&self.0);
         async move {
             let waiting = Counted::new(&desk.waiting);
@@ -177,6 +193,7 @@ impl Dispatch for Counter {
             let _ = open.wait_for(|open| *open).await;
             drop(waiting);
             desk.booked.fetch_add(1, Ordering::SeqCst);
+            desk.wishes.lock().push(wish);
             let address = desk.engines.lock().get(served.name()).copied();
             match address {
                 Some(address) => Ok(desk.slot(served, address)),
@@ -186,10 +203,15 @@ impl Dispatch for Counter {
         .boxed()
     }
 
-    fn rebook(&self, failed: Booking) -> BoxFuture<'static, Result<Booking, Rejection>> {
+    fn rebook(
+        &self,
+        failed: Booking,
+        wish: Wish,
+    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
         let desk = Arc::clone(&self.0);
         async move {
             desk.rebooked.fetch_add(1, Ordering::SeqCst);
+            desk.wishes.lock().push(wish);
             let address = desk.spare.lock().unwrap_or(failed.address);
             Ok(desk.slot(Arc::clone(&failed.served), address))
         }
@@ -256,6 +278,7 @@ impl World {
             fleet: Arc::new(ArcSwap::from_pointee(fleet)),
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
             rules,
+            routing: Preferences::default(),
             liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle" }),
             labels: Labels::default(),
             limits,

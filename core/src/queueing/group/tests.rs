@@ -33,6 +33,7 @@ fn terms(name: &str) -> Terms {
         cold_start_timeout: None,
         slots: Some(2),
         max_queue: None,
+        routing: None,
     }
 }
 

@@ -8,12 +8,13 @@ use crate::moment::Moment;
 use crate::queueing::effects::Notice;
 use crate::queueing::terms::Terms;
 use crate::rejection::Rejection;
-use crate::routing::{Strategy, Wish};
+use crate::routing::Wish;
 
 impl Pool {
     /// The Model says this now.
     pub fn configure(&mut self, now: Moment, terms: Terms) -> Vec<PoolEffect> {
-        self.roster.configure(Strategy::default(), terms.slots);
+        let strategy = self.policy.routing.strategy_for(terms.routing);
+        self.roster.configure(strategy, terms.slots);
         self.terms = terms;
         self.settled(now)
     }

@@ -28,7 +28,7 @@ use crate::activation::Standing;
 use crate::ids::{BookingId, EndpointId, ModelId, Ticket};
 use crate::moment::Moment;
 use crate::rejection::Rejection;
-use crate::routing::{Roster, Strategy, Wish};
+use crate::routing::{Roster, Wish};
 
 pub use endpoint::Listed;
 pub use traffic::Traffic;
@@ -90,7 +90,7 @@ impl Pool {
     /// numbers.
     pub fn new(policy: Policy, terms: Terms, first_booking: u64) -> Self {
         Self {
-            roster: Roster::new(Strategy::default(), terms.slots),
+            roster: Roster::new(policy.routing.strategy_for(terms.routing), terms.slots),
             policy,
             terms,
             removed: false,

@@ -27,6 +27,7 @@ fn terms() -> Terms {
         cold_start_timeout: None,
         slots: Some(2),
         max_queue: None,
+        routing: None,
     }
 }
 

@@ -48,7 +48,9 @@ fn the_least_loaded_is_taken_and_equals_take_turns() {
     assert_eq!(turns, [endpoint(0), endpoint(1), endpoint(2)]);
     roster.finish(&endpoint(1));
     assert_eq!(roster.book(&Wish::default()), Some(endpoint(1)));
-    turns.iter().for_each(|id| roster.finish(id));
+    for id in &turns {
+        roster.finish(id);
+    }
     assert_eq!(roster.book(&Wish::default()), Some(endpoint(0)), "its turn was longest ago");
 }
 
