@@ -1,7 +1,7 @@
 //! Streams of answers: how their pieces are told apart, and how one says that it ends before its end.
 
-use super::errors::error_body;
 use super::Dialect;
+use super::errors::error_body;
 use crate::rejection::Rejection;
 
 /// How the pieces of a streamed answer are told apart.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Pins<Holder> {
     capacity: usize,
-    pins: HashMap<Arc<str>, Pin<Holder>>,
+    held: HashMap<Arc<str>, Pin<Holder>>,
     /// By when they were used last, counted in uses.
     order: BTreeMap<u64, Arc<str>>,
     uses: u64,
@@ -23,25 +23,25 @@ struct Pin<Holder> {
 impl<Holder: Clone> Pins<Holder> {
     /// No pins, and never more than `capacity`.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, pins: HashMap::new(), order: BTreeMap::new(), uses: 0 }
+        Self { capacity, held: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
     /// `holder` has what is called `name`.
     pub fn pin(&mut self, name: &str, holder: Holder) {
         self.forget(name);
-        while self.pins.len() >= self.capacity {
+        while self.held.len() >= self.capacity {
             let Some((_, oldest)) = self.order.pop_first() else { return };
-            self.pins.remove(&oldest);
+            self.held.remove(&oldest);
         }
         let name: Arc<str> = name.into();
         self.uses += 1;
         self.order.insert(self.uses, Arc::clone(&name));
-        self.pins.insert(name, Pin { holder, used: self.uses });
+        self.held.insert(name, Pin { holder, used: self.uses });
     }
 
     /// Who has what is called `name`. Asking counts as use.
     pub fn holder(&mut self, name: &str) -> Option<Holder> {
-        let pin = self.pins.get_mut(name)?;
+        let pin = self.held.get_mut(name)?;
         let moved = self.order.remove(&pin.used)?;
         self.uses += 1;
         pin.used = self.uses;
@@ -51,19 +51,19 @@ impl<Holder: Clone> Pins<Holder> {
 
     /// Nobody has it any more.
     pub fn forget(&mut self, name: &str) {
-        if let Some(pin) = self.pins.remove(name) {
+        if let Some(pin) = self.held.remove(name) {
             self.order.remove(&pin.used);
         }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.pins.len()
+        self.held.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.pins.is_empty()
+        self.held.is_empty()
     }
 }
 
