@@ -240,7 +240,7 @@ impl World {
     /// Time passes as in the real shell: the group is woken at every moment it asked for.
     fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
-        while let Some(wake) = self.group.wake_at(self.now).filter(|wake| *wake <= end) {
+        while let Some(wake) = self.group.wake_at().filter(|wake| *wake <= end) {
             assert!(wake > self.now, "the group asks to be woken at {wake:?}, now {:?}", self.now);
             self.now = wake;
             let effects = self.group.tick(wake);
@@ -372,7 +372,7 @@ impl World {
                 member.id
             );
         }
-        assert!(self.group.wake_at(self.now).is_none_or(|wake| wake > self.now));
+        assert!(self.group.wake_at().is_none_or(|wake| wake > self.now));
     }
 
     fn check_capacity(&self) {

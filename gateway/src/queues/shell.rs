@@ -24,7 +24,6 @@ pub(super) struct Shell {
     /// Signalled when the group wants to be woken earlier than its timer is set to.
     earlier: Arc<Notify>,
     orders: mpsc::UnboundedSender<Order>,
-    this: Weak<Shell>,
 }
 
 struct Inner {
@@ -35,6 +34,12 @@ struct Inner {
 }
 
 type Answer = Result<Slot, Rejection>;
+
+/// What comes of asking for a slot.
+enum Arrival {
+    Answered(Answer),
+    Waits(oneshot::Receiver<Answer>),
+}
 
 /// A slot on an engine, given back when the guard is dropped.
 pub(super) struct Slot {
@@ -58,7 +63,7 @@ impl Drop for SlotGuard {
 
 /// A place in the queue, given up when dropped.
 struct Place<'a> {
-    shell: &'a Shell,
+    shell: &'a Arc<Shell>,
     ticket: Ticket,
     answered: bool,
 }
@@ -84,13 +89,12 @@ impl Shell {
         runtime: &Handle,
     ) -> Arc<Self> {
         let inner = Inner { group, waiters: HashMap::new(), alarm: None };
-        let shell = Arc::new_cyclic(|this| Self {
+        let shell = Arc::new(Self {
             id,
             clock,
             inner: Mutex::new(inner),
             earlier: Arc::new(Notify::new()),
             orders,
-            this: this.clone(),
         });
         let earlier = Arc::clone(&shell.earlier);
         runtime.spawn(keep_time(Arc::downgrade(&shell), earlier, clock));
@@ -116,70 +120,75 @@ impl Shell {
     }
 
     /// Waits for a slot. Dropping the future leaves the queue.
-    pub(super) async fn wait(&self, ticket: Ticket, model: &ModelId) -> Answer {
-        let (sender, answer) = oneshot::channel();
+    pub(super) async fn wait(self: &Arc<Self>, ticket: Ticket, model: &ModelId) -> Answer {
+        let answer = match self.arrive(ticket, model) {
+            Arrival::Answered(answer) => return answer,
+            Arrival::Waits(answer) => answer,
+        };
         let mut place = Place { shell: self, ticket, answered: false };
-        self.step(Some((ticket, sender)), |group, now| group.arrive(now, ticket, model));
         let answer = answer.await;
         place.answered = true;
         // The sender is dropped unused only if the group forgot a ticket, which its tests exclude.
         answer.unwrap_or(Err(Rejection::Internal))
     }
 
-    /// Puts one event into the group and carries out what follows.
-    pub(super) fn act(&self, event: impl FnOnce(&mut Group, Moment) -> Effects) {
-        self.step(None, event);
+    fn arrive(self: &Arc<Self>, ticket: Ticket, model: &ModelId) -> Arrival {
+        self.step(|inner, now| {
+            let effects = inner.group.arrive(now, ticket, model);
+            let mut answers = self.carry_out(effects);
+            let own = answers.iter().position(|(answered, _)| *answered == ticket);
+            let arrival = match own {
+                // Mostly a free slot: nothing was waited for, so nothing has to be woken.
+                Some(own) => Arrival::Answered(answers.swap_remove(own).1),
+                None => {
+                    let (sender, answer) = oneshot::channel();
+                    inner.waiters.insert(ticket, sender);
+                    Arrival::Waits(answer)
+                }
+            };
+            (arrival, answers)
+        })
     }
 
-    fn step(
-        &self,
-        waiter: Option<(Ticket, oneshot::Sender<Answer>)>,
-        event: impl FnOnce(&mut Group, Moment) -> Effects,
-    ) {
-        let mut deliveries = Vec::new();
-        {
+    /// Puts one event into the group and carries out what follows.
+    pub(super) fn act(self: &Arc<Self>, event: impl FnOnce(&mut Group, Moment) -> Effects) {
+        self.step(|inner, now| ((), self.carry_out(event(&mut inner.group, now))));
+    }
+
+    /// Makes a change under the lock, and delivers the answers that it brings after that.
+    fn step<T>(&self, change: impl FnOnce(&mut Inner, Moment) -> (T, Vec<(Ticket, Answer)>)) -> T {
+        let (outcome, deliveries) = {
             let mut inner = self.inner.lock();
             // Read under the lock: no event may be older than the one before it.
-            let now = self.clock.now();
-            inner.waiters.extend(waiter);
-            let effects = event(&mut inner.group, now);
-            for effect in effects {
-                self.sort(&mut inner, effect, &mut deliveries);
-            }
-            let wanted = inner.group.wake_at(now);
+            let (outcome, answers) = change(&mut inner, self.clock.now());
+            let wanted = inner.group.wake_at();
             if wanted.is_some() && (inner.alarm.is_none() || wanted < inner.alarm) {
                 inner.alarm = wanted;
                 self.earlier.notify_one();
             }
-        }
+            let to_whom = |(ticket, answer)| (inner.waiters.remove(&ticket), answer);
+            (outcome, answers.into_iter().map(to_whom).collect::<Vec<_>>())
+        };
         for (sender, answer) in deliveries {
-            // A receiver that is gone hands the slot back, and its guard returns it.
-            drop(sender.send(answer));
+            // Where nobody waits any more, the slot's guard is dropped here and returns it.
+            drop(sender.map(|sender| sender.send(answer)));
         }
+        outcome
     }
 
-    fn sort(
-        &self,
-        inner: &mut Inner,
-        effect: Effect,
-        deliveries: &mut Vec<(oneshot::Sender<Answer>, Answer)>,
-    ) {
+    /// Sends orders on while the lock is held, so that they keep their order; what is left are the
+    /// answers to requests.
+    fn carry_out(self: &Arc<Self>, effects: Effects) -> Vec<(Ticket, Answer)> {
+        effects.into_iter().filter_map(|effect| self.answer(effect)).collect()
+    }
+
+    fn answer(self: &Arc<Self>, effect: Effect) -> Option<(Ticket, Answer)> {
         let order = match effect {
             Effect::Grant { ticket, booking, address, .. } => {
-                let Some(shell) = self.this.upgrade() else { return };
-                let guard = SlotGuard { shell, booking };
-                let answer = Ok(Slot { booking, address, guard });
-                match inner.waiters.remove(&ticket) {
-                    Some(sender) => deliveries.push((sender, answer)),
-                    None => deliveries.push((oneshot::channel().0, answer)),
-                }
-                return;
+                let guard = SlotGuard { shell: Arc::clone(self), booking };
+                return Some((ticket, Ok(Slot { booking, address, guard })));
             }
-            Effect::Reject { ticket, rejection } => {
-                let sender = inner.waiters.remove(&ticket);
-                deliveries.extend(sender.map(|sender| (sender, Err(rejection))));
-                return;
-            }
+            Effect::Reject { ticket, rejection } => return Some((ticket, Err(rejection))),
             Effect::Start { instance, model, generation } => {
                 Order::Start { instance, model, generation }
             }
@@ -188,13 +197,14 @@ impl Shell {
         };
         // Nobody listens any more only while the process ends.
         let _ = self.orders.send(order);
+        None
     }
 
     fn alarm(&self) -> Option<Moment> {
         self.inner.lock().alarm
     }
 
-    fn ring(&self) {
+    fn ring(self: &Arc<Self>) {
         self.inner.lock().alarm = None;
         self.act(Group::tick);
     }

@@ -30,6 +30,8 @@ pub struct Group {
     next_instance: u64,
     /// When a resident last had to leave for another, until that other was started.
     swap: Option<Moment>,
+    /// What [`Group::wake_at`] answers.
+    wake: Option<Moment>,
 }
 
 impl Group {
@@ -43,6 +45,7 @@ impl Group {
             next_booking: 0,
             next_instance: first_instance,
             swap: None,
+            wake: None,
         }
     }
 
@@ -154,10 +157,20 @@ impl Group {
         // A model with free slots and nobody waiting anywhere: only the clock can change anything.
         let leaving = line.outdated()
             || matches!(&line.engine, Engine::Serving(serving) if serving.draining.is_some());
+        let quiet = line.in_flight() == 0;
         if leaving || self.lines.values().any(|line| line.activity().waiting > 0) {
             self.settle(now, &mut effects);
+        } else if quiet && self.wake.is_none_or(|wake| wake <= now) {
+            self.wake = self.next_wake(now);
         }
         effects
+    }
+
+    /// No later than the next moment at which something happens by itself, and so when to call
+    /// [`Group::tick`]. Kept rather than found anew with every event: a model whose idle time is put
+    /// off by each request is looked at when it would have been over first.
+    pub fn wake_at(&self) -> Option<Moment> {
+        self.wake
     }
 
     /// Nothing has happened, but the moment of [`Group::wake_at`] has come.

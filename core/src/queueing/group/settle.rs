@@ -24,10 +24,11 @@ impl Group {
         self.grant(&election, effects);
         self.tell_the_hopeless(now, &election, effects);
         self.lines.retain(|_, line| !(line.removed && matches!(line.engine, Engine::Absent)));
+        self.wake = self.next_wake(now);
     }
 
     /// The next moment at which something happens by itself.
-    pub fn wake_at(&self, now: Moment) -> Option<Moment> {
+    pub(super) fn next_wake(&self, now: Moment) -> Option<Moment> {
         let deadlines = self.lines.values().filter_map(|line| line.waiting.next_deadline()).min();
         let drains = self.lines.values().filter_map(|line| match &line.engine {
             Engine::Serving(serving) => Some(serving.in_the_way? + line.terms.drain_limit),
