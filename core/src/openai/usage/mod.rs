@@ -10,6 +10,8 @@ mod counts;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use memchr::memmem::Finder;
 
 /// The most bytes of a key and its value that are waited for.
@@ -39,7 +41,6 @@ pub struct UsageReader {
     finished: bool,
     /// What may be the beginning of a key, or a key and the beginning of its value.
     pending: Vec<u8>,
-    finders: [(Key, Finder<'static>); 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,10 @@ impl Key {
     }
 }
 
+/// Made once: preparing a search costs more than searching a short answer.
+static FINDERS: LazyLock<[(Key, Finder<'static>); 3]> =
+    LazyLock::new(|| Key::ALL.map(|key| (key, Finder::new(key.text()))));
+
 /// What became of a key that was found.
 enum Found {
     /// It was read, or it is not what it looks like.
@@ -81,7 +86,6 @@ impl UsageReader {
             usage: Usage::default(),
             finished: false,
             pending: Vec::new(),
-            finders: Key::ALL.map(|key| (key, Finder::new(key.text()))),
         })
     }
 
@@ -109,7 +113,7 @@ impl UsageReader {
         let mut from = 0;
         loop {
             let rest = bytes.get(from..).unwrap_or_default();
-            let Some((at, key)) = self.next_key(rest) else {
+            let Some((at, key)) = Self::next_key(rest) else {
                 return bytes.len() - begun_key(rest);
             };
             let after_key = at + key.text().len();
@@ -120,9 +124,9 @@ impl UsageReader {
         }
     }
 
-    fn next_key(&self, bytes: &[u8]) -> Option<(usize, Key)> {
+    fn next_key(bytes: &[u8]) -> Option<(usize, Key)> {
         let find = |(key, finder): &(Key, Finder<'_>)| finder.find(bytes).map(|at| (at, *key));
-        self.finders.iter().filter_map(find).min_by_key(|(at, _)| *at)
+        FINDERS.iter().filter_map(find).min_by_key(|(at, _)| *at)
     }
 
     /// Reads the value of `key` from the bytes behind it.
