@@ -17,6 +17,7 @@ use tracing::debug;
 
 use crate::context::{Body, Context, Target};
 use crate::parts::Parts;
+use crate::server;
 use crate::stages::receive::Request;
 use crate::stages::resolve::Resolved;
 use crate::stages::{
@@ -60,7 +61,7 @@ impl Proxy {
             limit::by_head(parts, context, &resolved.served)?;
         }
         let mut stream = false;
-        if let Some((received, held)) = read::read(parts, session).await? {
+        if let Some((received, held)) = read::read(parts, session, context.started).await? {
             let headers = &session.req_header().headers;
             let understood = understand::understand(call.operation, headers, &received)?;
             if resolved.is_none()
@@ -105,7 +106,9 @@ impl Proxy {
 impl ProxyHttp for Proxy {
     type CTX = Context;
 
+    /// Called once the head of a request is complete.
     fn new_ctx(&self) -> Context {
+        server::head_arrived();
         Context::new()
     }
 

@@ -15,12 +15,13 @@ use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::coalesced::Coalesced;
+use super::head_watch::HeadWatch;
 
 /// How long a new connection may stay silent.
 const FIRST_BYTE_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a kept connection may wait for its next request.
-pub(crate) const KEEPALIVE_SECONDS: u64 = 75;
+/// How long a connection may take for a whole head, the wait for it included.
+const KEEPALIVE: Duration = Duration::from_secs(75);
 
 /// The pause after an accept that failed (out of descriptors, mostly), so as not to spin.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
@@ -75,17 +76,36 @@ async fn serve<A>(
         app.process_new(Box::new(stream), &stopping).await;
         return;
     }
+    let watch = Arc::new(HeadWatch::default());
+    let conversation = converse(stream, &app, &stopping, &watch);
+    if !Arc::clone(&watch).over(KEEPALIVE, conversation).await {
+        debug!(%client, limit = ?KEEPALIVE, "a connection was closed that sent no whole request head");
+    }
+}
+
+/// Serves one HTTP/1 request after another.
+async fn converse<A>(
+    stream: Stream,
+    app: &Arc<A>,
+    stopping: &watch::Receiver<bool>,
+    heads: &HeadWatch,
+) where
+    A: HttpServerApp + Send + Sync + 'static,
+{
     let mut session = ServerSession::new_http1(Box::new(Coalesced::new(stream)));
-    session.set_keepalive(Some(KEEPALIVE_SECONDS));
+    // Kept without a limit as far as Pingora knows, which would set a timer for each request.
+    session.set_keepalive(Some(0));
     session.set_pipelining_enabled(true);
-    let mut kept = app.process_new_http(session, &stopping).await;
+    heads.await_head();
+    let mut kept = app.process_new_http(session, stopping).await;
     while let Some(reused) = kept {
         let (stream, settings) = reused.consume();
         let mut session = ServerSession::new_http1(stream);
         if let Some(settings) = settings {
             settings.apply_to_session(&mut session);
         }
-        kept = app.process_new_http(session, &stopping).await;
+        heads.await_head();
+        kept = app.process_new_http(session, stopping).await;
     }
 }
 

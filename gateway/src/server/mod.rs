@@ -6,6 +6,7 @@
 
 mod coalesced;
 mod connection;
+mod head_watch;
 mod listener;
 
 use std::io;
@@ -22,7 +23,7 @@ use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
 
-pub(crate) use connection::KEEPALIVE_SECONDS;
+pub(crate) use head_watch::head_arrived;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request, in all.

@@ -4,10 +4,12 @@
 //! comes then is the next request or the end of the connection. A client that closes its sending side
 //! counts as gone (SSE-07): nearly all that do have left, and an engine's time is dear.
 
+use std::task::Poll;
 use std::time::Instant;
 
 use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
+use futures::poll;
 use pingora_proxy::Session;
 
 use super::Stop;
@@ -18,34 +20,42 @@ use crate::queues::Booking;
 pub(crate) async fn dispatch(
     session: &mut Session,
     context: &mut Context,
-    booking: BoxFuture<'static, Result<Booking, Rejection>>,
+    mut booking: BoxFuture<'static, Result<Booking, Rejection>>,
 ) -> Result<(), Stop> {
-    let begun = Instant::now();
-    let series = context.target.as_ref().map(|target| target.series.clone());
-    let leaving = async {
-        // Not looked at where a slot is free at once: nobody waits then.
-        if let Some(series) = &series {
-            series.queued();
-        }
-        gone(session).await;
+    // Mostly a slot is free: then there is no wait to be measured, and no client to be watched.
+    let booked = match poll!(&mut booking) {
+        Poll::Ready(booked) => booked,
+        Poll::Pending => wait(session, context, booking).await?,
     };
-    let booking = tokio::select! {
-        biased;
-        booking = booking => booking,
-        () = leaving => return Err(Stop::ClientLeft),
-    };
-    context.attempt.waited = Some(context.attempt.waited.unwrap_or_default() + begun.elapsed());
-    if let (Err(Rejection::QueueFull { .. }), Some(series)) = (&booking, &series) {
-        series.refused();
+    context.attempt.waited.get_or_insert_default();
+    let Some(target) = &context.target else { return Err(Rejection::Internal.into()) };
+    if matches!(booked, Err(Rejection::QueueFull { .. })) {
+        target.series.refused();
     }
-    let booking = booking?;
-    if let Some(series) = &series {
-        let attempt = &context.attempt;
-        let endpoint = booking.endpoint.as_ref();
-        series.routed(attempt.strategy, attempt.wish.key.as_ref(), endpoint);
-    }
-    context.attempt.booking = Some(booking);
+    let booking = booked?;
+    let attempt = &mut context.attempt;
+    let endpoint = booking.endpoint.as_ref();
+    target.series.routed(attempt.strategy, attempt.wish.key.as_ref(), endpoint);
+    attempt.booking = Some(booking);
     Ok(())
+}
+
+async fn wait(
+    session: &mut Session,
+    context: &mut Context,
+    booking: BoxFuture<'static, Result<Booking, Rejection>>,
+) -> Result<Result<Booking, Rejection>, Stop> {
+    if let Some(target) = &context.target {
+        target.series.queued();
+    }
+    let begun = Instant::now();
+    let booked = tokio::select! {
+        biased;
+        booked = booking => booked,
+        () = gone(session) => return Err(Stop::ClientLeft),
+    };
+    *context.attempt.waited.get_or_insert_default() += begun.elapsed();
+    Ok(booked)
 }
 
 /// Resolves when the client is gone.

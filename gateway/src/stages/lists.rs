@@ -42,7 +42,8 @@ pub(crate) async fn answer(
         Page::OllamaRunning => lists.ollama_running(),
         Page::OllamaVersion => ollama_version(),
         Page::OllamaShow => {
-            let (body, _held) = read::read(parts, session).await?.ok_or(Rejection::ModelMissing)?;
+            let body = read::read(parts, session, context.started).await?;
+            let (body, _held) = body.ok_or(Rejection::ModelMissing)?;
             lists.ollama_show(&allowed.lookup(fleet, &Show::read(&body)?)?)
         }
     }))

@@ -1,9 +1,12 @@
 //! Reads the body to its end: under a deadline, a limit for one and a limit for all of them together.
 
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use flexinfer_core::rejection::Rejection;
+use futures::poll;
 use http::header::EXPECT;
 use pingora_proxy::Session;
 use tokio::time::{Instant, timeout_at};
@@ -20,9 +23,12 @@ const FIRST_ROOM: usize = 1024 * 1024;
 const MALFORMED: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
 
 /// The whole body and its part of the budget; `None` where the head says that there is none.
+///
+/// `begun` is when its head was complete.
 pub(crate) async fn read(
     parts: &Parts,
     session: &mut Session,
+    begun: std::time::Instant,
 ) -> Result<Option<(Bytes, Held)>, Stop> {
     if session.is_body_empty() {
         return Ok(None);
@@ -32,7 +38,7 @@ pub(crate) async fn read(
         session.write_continue_response().await.map_err(|_| Stop::ClientLeft)?;
     }
     let announced = announced_length(&session.req_header().headers);
-    let mut arriving = Arriving::new(parts, announced);
+    let mut arriving = Arriving::new(parts, announced, begun);
     while let Some(chunk) = arriving.next(session).await? {
         arriving.take(chunk)?;
     }
@@ -50,11 +56,11 @@ struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    fn new(parts: &'a Parts, announced: Option<u64>) -> Self {
+    fn new(parts: &'a Parts, announced: Option<u64>, begun: std::time::Instant) -> Self {
         Self {
             parts,
             announced,
-            deadline: Instant::now() + parts.limits.body_deadline,
+            deadline: Instant::from_std(begun) + parts.limits.body_deadline,
             only: None,
             joined: BytesMut::new(),
             held: parts.budget.open(),
@@ -63,8 +69,13 @@ impl<'a> Arriving<'a> {
 
     async fn next(&self, session: &mut Session) -> Result<Option<Bytes>, Stop> {
         let pause: Duration = self.parts.limits.body_pause;
-        let limit = self.deadline.min(Instant::now() + pause);
-        match timeout_at(limit, session.downstream_session.read_request_body()).await {
+        let mut chunk = pin!(session.downstream_session.read_request_body());
+        // Mostly it came with the head: the clock is looked at only where there is something to wait for.
+        let chunk = match poll!(&mut chunk) {
+            Poll::Ready(chunk) => Ok(chunk),
+            Poll::Pending => timeout_at(self.deadline.min(Instant::now() + pause), chunk).await,
+        };
+        match chunk {
             Ok(Ok(chunk)) => Ok(chunk),
             Ok(Err(error)) if MALFORMED.contains(&error.etype().as_str()) => {
                 let problem = "a chunk of it is malformed".to_owned();

@@ -19,7 +19,6 @@ use super::respond::Own;
 use crate::context::Context;
 use crate::lifecycle::Phase;
 use crate::parts::Parts;
-use crate::server::KEEPALIVE_SECONDS;
 
 /// Names a request in answers, logs and engines.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -141,11 +140,9 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
     if announced_length(&head.headers).is_some_and(|length| length > parts.limits.max_body) {
         return Err(Rejection::BodyTooLarge { limit: parts.limits.max_body });
     }
-    // HTTP/1.1 means "kept for ever" to Pingora. A gateway that is about to stop keeps nothing.
-    match (parts.lifecycle.phase(), session.get_keepalive()) {
-        (Phase::Draining | Phase::Closed, _) => session.set_keepalive(None),
-        (Phase::Serving, Some(0)) => session.set_keepalive(Some(KEEPALIVE_SECONDS)),
-        (Phase::Serving, _) => {}
+    // A gateway that is about to stop keeps no connection.
+    if parts.lifecycle.phase() != Phase::Serving {
+        session.set_keepalive(None);
     }
     // The body has limits of its own; a client that takes none of its answer must not hold a slot for ever.
     session.set_read_timeout(None);
@@ -194,6 +191,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
     let number = MADE.fetch_add(1, Ordering::Relaxed) & 0xffff;
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let nanoseconds = u64::try_from(nanoseconds).unwrap_or_default();
     HeaderValue::try_from(format!("{nanoseconds}-{number:04x}"))
         .unwrap_or_else(|_| HeaderValue::from_static("0-0000"))
 }
