@@ -3,27 +3,16 @@
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 
-use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+use crate::tool::{self, Printed};
 
 /// kubectl before one cluster.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
     kubeconfig: PathBuf,
     cache: PathBuf,
-}
-
-/// What kubectl printed.
-#[derive(Clone, Debug)]
-pub struct Printed {
-    /// Whether it did what it was asked.
-    pub success: bool,
-    /// Results.
-    pub stdout: String,
-    /// Warnings and errors.
-    pub stderr: String,
 }
 
 impl Kubectl {
@@ -43,26 +32,6 @@ impl Kubectl {
         let program = env::var_os("FLEXINFER_KUBECTL").unwrap_or_else(|| "kubectl".into());
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--cache-dir").arg(&self.cache);
-        command.args(arguments).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            match stdin.write_all(input.as_bytes()).await {
-                // One who refuses its arguments reads nothing; what it prints says why.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-                written => written?,
-            }
-        }
-        child.wait_with_output().await.map(Printed::from)
-    }
-}
-
-impl From<Output> for Printed {
-    fn from(output: Output) -> Self {
-        Self {
-            success: output.status.success(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        tool::printed(command.args(arguments), input).await
     }
 }

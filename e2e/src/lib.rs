@@ -3,15 +3,19 @@
 
 mod attendants;
 mod cluster;
+mod helm;
 pub mod images;
 mod kubectl;
 mod kubelet;
 mod network;
 mod programs;
 mod root;
+mod tool;
 
 pub use cluster::{AccountError, Cluster, StartError, Write};
-pub use kubectl::{Kubectl, Printed};
+pub use helm::Helm;
+pub use kubectl::Kubectl;
 pub use kubelet::{Images, Kubelet, KubeletError, Node, Pretence};
 pub use network::NetworkError;
 pub use root::{Mount, Root};
+pub use tool::Printed;

@@ -13,7 +13,7 @@ use crate::test::{Counts, Steps, watched};
 use crate::{cache, prerequisites, program, workspace};
 
 /// The clients as their users install them. A new version is a new line here and a new folder in the cache.
-const PYTHON_CLIENT: &str = "openai==3.57.0";
+pub(crate) const PYTHON_CLIENT: &str = "openai==3.57.0";
 const ANTHROPIC_CLIENT: &str = "anthropic==2.14.0";
 const OLLAMA_CLIENT: &str = "ollama==0.6.3";
 const NODE_CLIENT: &str = "openai@6.30.1";

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use crate::attendants::Attendants;
-use crate::{Kubectl, network};
+use crate::{Helm, Kubectl, network};
 
 pub use accounts::AccountError;
 pub use audit::Write;
@@ -108,6 +108,11 @@ impl Cluster {
     /// The real kubectl with every right.
     pub fn kubectl(&self) -> Kubectl {
         self.kubectl_by(&self.kubeconfig())
+    }
+
+    /// The real Helm with every right.
+    pub fn helm(&self) -> Helm {
+        Helm::new(&self.kubeconfig(), &self.layout.folder().join("helm"))
     }
 
     /// The configuration by which a client reaches this cluster with every right.

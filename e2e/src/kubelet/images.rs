@@ -41,6 +41,14 @@ impl Images {
         self
     }
 
+    /// Adds an image that is what `of` is, if that is in the table.
+    #[must_use]
+    pub fn alias(mut self, image: &str, of: &str) -> Self {
+        let entry_point = self.entry_points.get(of).cloned();
+        self.entry_points.extend(entry_point.map(|words| (image.to_owned(), words)));
+        self
+    }
+
     pub(super) fn entry_point(&self, image: &str) -> Option<&[String]> {
         self.entry_points.get(image).map(Vec::as_slice)
     }

@@ -125,6 +125,7 @@ impl Life {
             }
             signal_all(containers, Signal::KILL);
         }
+        self.publish().await;
         let at_once = DeleteParams {
             grace_period_seconds: Some(0),
             preconditions: Some(Preconditions {

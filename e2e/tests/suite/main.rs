@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod chart;
 mod cluster;
 mod crds;
 mod kubelet;

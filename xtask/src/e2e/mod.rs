@@ -2,6 +2,7 @@
 //! and kept outside the checkout.
 
 mod control_plane;
+mod helm;
 mod namespaces;
 
 use std::env;
@@ -11,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
+use crate::test::{Steps, watched};
 use crate::{clients, prerequisites, program, workspace};
 
 /// The client as its users install it; a newer one than the cluster, as is usual.
@@ -32,8 +34,11 @@ enum What {
 }
 
 /// These test the cluster itself, so they need none of this workspace's programs.
-const WITHOUT_PROGRAMS: [&str; 6] =
-    ["crds", "cluster", "kubelet", "network", "volumes", "pretence"];
+const WITHOUT_PROGRAMS: [&str; 7] =
+    ["chart", "crds", "cluster", "kubelet", "network", "volumes", "pretence"];
+
+/// These use Helm and OpenAI's client.
+const WITH_HELM: [&str; 2] = ["chart", "journey"];
 
 /// The packages whose programs are images to the tests.
 const PACKAGES: [&str; 3] = ["flexinfer-gateway", "flexinfer-node", "flexinfer-controller"];
@@ -48,15 +53,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// All modules as one step of the test run: they share a cluster.
+pub(crate) fn steps(steps: &mut Steps) {
+    const STEP: &str = "a real Kubernetes";
+    if let Err(reason) = namespaces::unshare() {
+        return steps.skip(STEP, &format!("{reason:#}"));
+    }
+    let needs = [prerequisites::GO, prerequisites::PYTHON, prerequisites::IPROUTE];
+    steps.needing(STEP, &needs, |counts| {
+        build_programs()?;
+        watched(&mut suite("")?, counts)
+    });
+}
+
 /// The tests of one module, or those whose path holds `words`.
 fn tests(words: &str) -> Result<()> {
     let module = words.split("::").next().unwrap_or(words);
     if !WITHOUT_PROGRAMS.contains(&module) {
-        let packages = PACKAGES.map(|package| ["--package", package]).concat();
-        workspace::build(&packages, "dev")?;
+        build_programs()?;
     }
     let path = if words.contains("::") { words.to_owned() } else { format!("{words}::") };
     program::run(&mut suite(&path)?)
+}
+
+fn build_programs() -> Result<()> {
+    workspace::build(&PACKAGES.map(|package| ["--package", package]).concat(), "dev")
 }
 
 /// The tests of `e2e/tests/suite` whose path holds `path`, given what they need.
@@ -68,6 +89,10 @@ fn suite(path: &str) -> Result<Command> {
     namespaces::enclose(&mut cargo)?;
     cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--", path]);
     cargo.env("KUBEBUILDER_ASSETS", programs).env("FLEXINFER_KUBECTL", kubectl);
+    if path.is_empty() || WITH_HELM.iter().any(|module| path.starts_with(module)) {
+        cargo.env("FLEXINFER_HELM", helm::program()?);
+        cargo.env("FLEXINFER_PYTHON", clients::python_with(&[clients::PYTHON_CLIENT])?);
+    }
     Ok(cargo)
 }
 

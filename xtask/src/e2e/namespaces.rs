@@ -22,7 +22,7 @@ pub(super) fn enclose(cargo: &mut Command) -> Result<()> {
 }
 
 /// The command that makes the namespaces: as root, or as a user who is root in one of them.
-fn unshare() -> Result<Vec<&'static str>> {
+pub(super) fn unshare() -> Result<Vec<&'static str>> {
     let plain = vec!["unshare", "--net", "--mount", "--propagation", "private"];
     let mapped = [plain.as_slice(), &["--user", "--map-root-user"]].concat();
     let works = |words: &[&str]| {

@@ -7,7 +7,7 @@ mod steps;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{check, clients, llamacpp, prerequisites, program};
+use crate::{check, clients, e2e, llamacpp, prerequisites, program};
 pub(crate) use counts::Counts;
 pub(crate) use steps::{Steps, watched};
 
@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.command("Rust tests", program::cargo().args(["test", "--workspace", "--no-fail-fast"]));
     clients::steps(&mut steps);
     llamacpp::steps(&mut steps, arguments.full);
+    e2e::steps(&mut steps);
     licences(&mut steps);
     if arguments.full {
         let mut docs = program::cargo();
