@@ -33,6 +33,11 @@ pub(crate) struct Leadership {
 }
 
 impl Leadership {
+    /// Of the only controller.
+    pub(crate) const fn alone() -> Self {
+        Self { until: None }
+    }
+
     /// How long this process may go on writing; `None` if not at all.
     pub(crate) fn left(&self) -> Option<Duration> {
         let Some(until) = &self.until else { return Some(Duration::MAX) };
@@ -137,7 +142,7 @@ impl Holder {
     }
 
     /// Renews for as long as that works; returns when the lead is lost.
-    pub(crate) async fn hold(mut self) {
+    pub(crate) async fn hold(&mut self) {
         loop {
             let begun = Instant::now();
             match timeout(RENEWAL, self.candidate.try_to_hold()).await {
@@ -150,6 +155,16 @@ impl Holder {
                 return;
             }
             sleep(RENEWAL).await;
+        }
+    }
+
+    /// Gives the lead to whoever wants it, so that nobody waits for its end.
+    pub(crate) async fn give_up(self) {
+        let Ok(Some(mut lease)) = self.candidate.leases.get_opt(NAME).await else { return };
+        let held = lease.spec.get_or_insert_default();
+        if held.holder_identity.as_ref() == Some(&self.candidate.name) {
+            held.holder_identity = None;
+            let _ = self.candidate.leases.replace(NAME, &PostParams::default(), &lease).await;
         }
     }
 }

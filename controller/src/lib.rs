@@ -1,7 +1,13 @@
-//! The controller: acts on the cluster. See `docs/architecture.md`.
+//! The controller: acts on the cluster. It watches what there is ([`world`]), asks `core` what shall
+//! be, and writes the difference ([`reconcile`]). See `docs/controller.md`.
 
+mod clock;
 mod leadership;
+mod metrics;
 mod pages;
+mod queue;
+mod reconcile;
+mod world;
 
 pub mod run;
 pub mod telemetry;

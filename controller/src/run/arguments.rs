@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use clap::{ArgAction, Args};
 use serde_json::{Map, Value, json};
 
+use super::objects::Objects;
+
 /// What the controller is started with.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
@@ -37,6 +39,8 @@ pub struct Arguments {
     /// How many groups are looked at at once
     #[arg(long, env = "FLEXINFER_CONCURRENCY", default_value = "8")]
     pub concurrency: NonZeroUsize,
+    #[command(flatten)]
+    pub objects: Objects,
     /// Print the settings in force as JSON and end
     #[arg(long)]
     pub print_settings: bool,
@@ -58,6 +62,7 @@ impl Arguments {
             leader_elect,
             pod_name,
             concurrency,
+            objects,
             print_settings: _,
         } = self;
         [
@@ -71,6 +76,7 @@ impl Arguments {
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
+        .chain(objects.shown())
         .collect()
     }
 }

@@ -1,6 +1,9 @@
-//! The controller itself: pages and leadership.
+//! The controller itself: pages, leadership, watches, and the groups looked at as they change.
 
 mod arguments;
+mod objects;
+
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use kube::Client;
@@ -9,9 +12,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 pub use arguments::{Arguments, Binding};
+pub use objects::Objects;
 
-use crate::leadership::{Candidate, Holder};
+use crate::clock::Clock;
+use crate::leadership::{Candidate, Holder, Leadership};
+use crate::metrics::Metrics;
 use crate::pages::{self, Health};
+use crate::reconcile::Reconciler;
+use crate::world::{self, World};
 
 /// Looks after Models until it is told to stop or loses the lead.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -23,13 +31,11 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "there is no cluster to look after; run it in a pod with a service account, or set KUBECONFIG",
     )?;
     let registry = Registry::new();
+    let metrics = Metrics::new(&registry)?;
     let (health, mut pages) = (Health::default(), JoinSet::new());
     serve(arguments, &mut pages, &health, registry).await?;
 
-    tokio::select! {
-        ended = act(arguments, client, &health) => ended,
-        () = told_to_stop() => Ok(()),
-    }
+    act(arguments, client, metrics, &health, told_to_stop()).await
 }
 
 async fn serve(
@@ -49,17 +55,51 @@ async fn serve(
     Ok(())
 }
 
-/// Holds the lead, where there are several to choose from.
-async fn act(arguments: &Arguments, client: Client, health: &Health) -> anyhow::Result<()> {
+/// Watches, and acts while it leads, until it is told to `stop`.
+async fn act(
+    arguments: &Arguments,
+    client: Client,
+    metrics: Metrics,
+    health: &Health,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    tokio::pin!(stop);
+    let world = Arc::new(World::new(Clock::start()));
+    let (_watches, watched) = world::watch(&client, arguments.scope(), &world);
+    tokio::select! {
+        () = world::synced(watched) => {}
+        () = &mut stop => return Ok(()),
+    }
     health.set_ready(true);
-    tracing::info!(namespace = arguments.scope().unwrap_or("all"), "looking after");
-    match lead(arguments, &client).await {
+    let namespace = arguments.scope().unwrap_or("all");
+    tracing::info!(namespace, models = world.models(), "everything is listed");
+    let mut holder = tokio::select! {
+        holder = lead(arguments, &client) => holder,
+        () = &mut stop => return Ok(()),
+    };
+    let leadership = holder.as_ref().map_or(Leadership::alone(), Holder::leadership);
+    let settings = arguments.objects.settings();
+    let reconciler = Reconciler::new(client, world, settings, leadership, metrics);
+    let stopped = tokio::select! {
+        () = reconciler.work(arguments.concurrency.get()) => false,
+        () = hold(holder.as_mut()) => false,
+        () = &mut stop => true,
+    };
+    // Nothing is on its way any more, so another may begin at once.
+    drop(reconciler);
+    match (stopped, holder) {
+        (true, Some(holder)) => holder.give_up().await,
+        (true, None) => {}
+        (false, _) => anyhow::bail!("the lead was lost; another controller may act now"),
+    }
+    Ok(())
+}
+
+/// Keeps the lead; returns when it is lost, and never where there is none to keep.
+async fn hold(holder: Option<&mut Holder>) {
+    match holder {
+        Some(holder) => holder.hold().await,
         None => std::future::pending().await,
-        Some(holder) => {
-            tracing::debug!(left = ?holder.leadership().left(), "leading");
-            holder.hold().await;
-            anyhow::bail!("the lead was lost; another controller may act now")
-        }
     }
 }
 

@@ -6,5 +6,6 @@ pub mod group;
 pub mod model;
 pub mod objects;
 pub mod placing;
+pub mod reconcile;
 pub mod status;
 pub mod time;

@@ -17,16 +17,14 @@ impl Images {
 
     /// This workspace's programs under the names in [`images`], as far as they are built.
     pub fn of_this_workspace() -> Self {
-        let ours = |name, arguments: &[&str]| {
+        let ours = |name| {
             let program = programs::built(name).filter(|program| program.exists())?;
-            let arguments = arguments.iter().map(|&word| word.to_owned());
-            Some(std::iter::once(program.display().to_string()).chain(arguments).collect())
+            Some(vec![program.display().to_string()])
         };
         let entry_points = [
-            (images::GATEWAY, ours("flexinfer-gateway", &[])),
-            (images::SIMULATOR, ours("flexinfer-gateway", &["simulate"])),
-            (images::CONTROLLER, ours("flexinfer-controller", &[])),
-            (images::NODE, ours("flexinfer-node", &[])),
+            (images::GATEWAY, ours("flexinfer-gateway")),
+            (images::CONTROLLER, ours("flexinfer-controller")),
+            (images::NODE, ours("flexinfer-node")),
         ];
         let known =
             |(image, entry_point): (&str, Option<_>)| Some((image.to_owned(), entry_point?));

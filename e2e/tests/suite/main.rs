@@ -9,6 +9,7 @@
 
 mod chart;
 mod cluster;
+mod controller;
 mod crds;
 mod kubelet;
 mod machine;

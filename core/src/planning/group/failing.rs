@@ -69,12 +69,16 @@ fn patience_over(hindrance: &Hindrance, long: Duration) -> bool {
     hindrance.reason == LoadHindrance::Unschedulable && long >= UNSCHEDULABLE
 }
 
-/// When a load that is held up and that nobody waits for is given up: after its idle timeout.
+/// When a load that is held up and that nobody waits for is given up: after its idle timeout, and
+/// where the hindrance may pass, not before the engine's start-up limit.
 pub(super) fn gives_up_at(candidate: &Candidate<'_>, activity: &Activity) -> Option<Moment> {
     let held_up = candidate.up() && candidate.engine.hindrance.is_some();
     if !held_up || !activity.idle() || warmth(candidate, activity) != Warmth::None {
         return None;
     }
     let since = activity.last_active.max(candidate.engine.made)?;
-    Some(since + candidate.model.idle_timeout)
+    let model = candidate.model;
+    let terminal = candidate.engine.hindrance.as_ref().is_some_and(Hindrance::terminal);
+    let patience = if terminal { Duration::ZERO } else { model.startup_limit };
+    Some(since + model.idle_timeout.max(patience))
 }

@@ -36,7 +36,7 @@ impl Scene<'_> {
     /// Whether nothing is left to wait for. Being deleted or in the way has a limit; a model that
     /// goes to sleep has nothing in flight.
     fn done(&self, candidate: &Candidate<'_>, activity: &Activity, since: Moment) -> bool {
-        if self.now >= since + self.limit(candidate) {
+        if self.now >= since + candidate.model.drain_limit {
             return true;
         }
         let expiry = candidate.expiry();
@@ -45,18 +45,10 @@ impl Scene<'_> {
             || self.now >= since + HEARING;
         activity.in_flight == 0 && heard
     }
+}
 
-    fn limit(&self, candidate: &Candidate<'_>) -> Duration {
-        candidate.model.drain_limit
-    }
-
-    /// The moments at which a member that leaves does so by itself.
-    pub(super) fn leaving_moments(
-        &self,
-        candidate: &Candidate<'_>,
-        verdict: &Verdict,
-    ) -> [Option<Moment>; 2] {
-        let since = verdict.record.draining.filter(|_| verdict.standing == Standing::Draining);
-        [since.map(|since| since + HEARING), since.map(|since| since + self.limit(candidate))]
-    }
+/// The moments at which a member that leaves does so by itself.
+pub(super) fn leaving_moments(candidate: &Candidate<'_>, verdict: &Verdict) -> [Option<Moment>; 2] {
+    let since = verdict.record.draining.filter(|_| verdict.standing == Standing::Draining);
+    [since.map(|since| since + HEARING), since.map(|since| since + candidate.model.drain_limit)]
 }

@@ -57,6 +57,19 @@ pub struct Record {
     pub failed: Option<Failed>,
     /// Since when fewer replicas would have been enough.
     pub fewer_since: Option<Moment>,
+    /// Its way to the GPU, from the decision until it leaves again.
+    pub coming: Option<Coming>,
+}
+
+/// A member's way to the GPU: how long each part of a swap took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coming {
+    /// When the GPU was promised to it.
+    pub decided: Moment,
+    /// When everybody else had been told to go, with nothing in flight or at the drain limit.
+    pub drained: Option<Moment>,
+    /// When it was started: the others' pods were gone.
+    pub started: Option<Moment>,
 }
 
 /// A swap, from the side of who had to leave.
@@ -131,6 +144,12 @@ pub fn decide(candidates: &[Candidate<'_>], lease: Option<Moment>, now: Moment) 
     Plan { verdicts, revisit }
 }
 
+impl Coming {
+    const fn decided(decided: Moment) -> Self {
+        Self { decided, drained: None, started: None }
+    }
+}
+
 impl Candidate<'_> {
     fn expiry(&self) -> Expiry {
         Expiry::of(self.model.idle_timeout)
@@ -170,15 +189,21 @@ impl Scene<'_> {
 
     /// It was elected and has no engine: it is started where nobody else's is left.
     fn comes(&self, candidate: &Candidate<'_>, activity: Activity, record: Record) -> Verdict {
-        let others = self.candidates.iter().filter(|other| other.model.id != candidate.model.id);
-        let in_place = others.filter(|other| other.engine.present).map(|other| &other.model.id);
+        let others = || self.candidates.iter().filter(|other| other.model.id != candidate.model.id);
+        let mut coming = record.coming.unwrap_or(Coming::decided(self.now));
+        if !others().any(Candidate::up) {
+            coming.drained = coming.drained.or(Some(self.now));
+        }
+        let in_place = others().filter(|other| other.engine.present).map(|other| &other.model.id);
         if let Some(left) = in_place.min() {
             let behind = Behind::Leaving(left.clone());
             let standing = Standing::Waiting { position: self.position(candidate), behind };
+            let record = Record { coming: Some(coming), ..record };
             return Verdict { replicas: 0, standing, record, activity };
         }
+        coming.started = Some(self.now);
         let (replicas, _) = replicas::wanted(candidate, &activity, None, self.now);
-        let record = Record { draining: None, preempted: None, failed: None, fewer_since: None };
+        let record = Record { coming: Some(coming), ..Record::default() };
         Verdict { replicas, standing: Standing::Holding, record, activity }
     }
 
@@ -201,7 +226,8 @@ impl Scene<'_> {
         } else {
             Standing::Asleep
         };
-        let record = Record { draining: None, preempted, fewer_since: None, ..record };
+        let record =
+            Record { draining: None, preempted, fewer_since: None, coming: None, ..record };
         Verdict { replicas: 0, standing, record, activity }
     }
 
@@ -228,7 +254,7 @@ impl Scene<'_> {
         let own = self.candidates.iter().zip(verdicts).flat_map(|(candidate, verdict)| {
             let fewer = verdict.record.fewer_since.map(|since| since + replicas::PATIENCE);
             let barred = verdict.record.failed.as_ref().map(|failed| failed.until);
-            let drain = self.leaving_moments(candidate, verdict);
+            let drain = leaving::leaving_moments(candidate, verdict);
             let hopeless = failing::gives_up_at(candidate, &verdict.activity);
             let demand = candidate.demand.expires_at(candidate.expiry(), self.now);
             drain.into_iter().chain([demand, fewer, barred, hopeless]).flatten()

@@ -183,9 +183,14 @@ fn a_higher_demand_drains_a_busy_leader_and_waits_for_its_pods() {
     let plan = decided(&[done.clone().ending(), asked.clone()], None, 66);
     assert_eq!(replicas(&plan), [0, 0], "the old pods are still there");
 
+    let coming = plan.verdicts[1].record.coming;
+    let asked = Member { record: Record { coming, ..Record::default() }, ..asked };
     let gone = Member { engine: Engine::default(), ..done };
     let plan = decided(&[gone, asked], None, 70);
     assert_eq!((replicas(&plan), standing(&plan, 1)), (vec![0, 1], &Standing::Holding));
+    let (drained, started) = (Some(at(66)), Some(at(70)));
+    let coming = Coming { decided: at(66), drained, started };
+    assert_eq!(plan.verdicts[1].record.coming, Some(coming), "each part of the swap is timed");
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn of_container(container: &ContainerStatus, first: bool) -> Option<Hindrance> {
     }
     let failed = state.terminated.as_ref().filter(|end| end.exit_code != 0)?;
     if first {
-        let said = end_in_words(failed.exit_code, failed.reason.as_deref(), &failed.message);
+        let said =
+            end_in_words(failed.exit_code, failed.reason.as_deref(), failed.message.as_deref());
         let message = format!("init container {name} {said}");
         return hindrance(LoadHindrance::InitContainerFailed, message);
     }
@@ -104,18 +105,18 @@ fn last_end(container: &ContainerStatus) -> String {
     ended.map_or_else(
         || "how, nobody said".to_owned(),
         |end| {
-            let said = end_in_words(end.exit_code, end.reason.as_deref(), &end.message);
+            let said = end_in_words(end.exit_code, end.reason.as_deref(), end.message.as_deref());
             format!("at last it {said}")
         },
     )
 }
 
-fn end_in_words(code: i32, reason: Option<&str>, message: &Option<String>) -> String {
+fn end_in_words(code: i32, reason: Option<&str>, message: Option<&str>) -> String {
     let why = match reason {
         Some("OOMKilled") => "ran out of its memory limit".to_owned(),
         _ => format!("ended with status {code}"),
     };
-    let last = message.as_deref().and_then(|text| text.lines().rev().find(|line| !line.is_empty()));
+    let last = message.and_then(|text| text.lines().rev().find(|line| !line.is_empty()));
     last.map_or(why.clone(), |last| format!("{why}: {}", last.trim()))
 }
 

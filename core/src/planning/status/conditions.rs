@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::message::{hindrance_of, standing_in_words};
 use super::{Obstacle, Situation};
 use crate::planning::group::Standing;
+use crate::planning::placing::Doubt;
 use crate::planning::time::time;
 
 /// A condition before it has its time.
@@ -86,8 +87,18 @@ fn schedulable(situation: &Situation<'_>) -> Finding {
         let (reason, message) = (hindrance.reason.into(), hindrance.message.clone());
         return Finding { kind, holds: false, reason, message };
     }
-    not_met(kind, situation)
-        .unwrap_or_else(|| met(kind, ConditionReason::Schedulable, "there are nodes for it"))
+    if let Some(finding) = not_met(kind, situation) {
+        return finding;
+    }
+    let doubts: Vec<String> = situation.doubts.iter().map(ToString::to_string).collect();
+    let nowhere = |doubt: &Doubt| matches!(doubt, Doubt::NoMatchingNodes(_));
+    if situation.doubts.iter().any(nowhere) {
+        let reason = ConditionReason::NoMatchingNodes.into();
+        return Finding { kind, holds: false, reason, message: doubts.join("; ") };
+    }
+    let message = ["there are nodes for it".to_owned()].into_iter().chain(doubts);
+    let message: Vec<String> = message.collect();
+    met(kind, ConditionReason::Schedulable, &message.join("; "))
 }
 
 fn cached(situation: &Situation<'_>) -> Finding {

@@ -5,6 +5,8 @@ use flexinfer_crds::conditions::ConditionType;
 use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::planning::group::Coming;
+
 /// An event about a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
@@ -24,13 +26,21 @@ const TOLD: [ConditionType; 4] = [
     ConditionType::Cached,
 ];
 
-/// What is told about the change from `old` to `new`.
-pub fn announcements(old: Option<&ModelStatus>, new: &ModelStatus) -> Vec<Announcement> {
+/// What is told about the change from `old` to `new` of a model that came to its GPU like this.
+pub fn announcements(
+    old: Option<&ModelStatus>,
+    new: &ModelStatus,
+    coming: Option<&Coming>,
+) -> Vec<Announcement> {
     let lost = TOLD.iter().filter_map(|kind| lost(*kind, old, new));
-    phase_change(old, new).into_iter().chain(draining(old, new)).chain(lost).collect()
+    phase_change(old, new, coming).into_iter().chain(draining(old, new)).chain(lost).collect()
 }
 
-fn phase_change(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+fn phase_change(
+    old: Option<&ModelStatus>,
+    new: &ModelStatus,
+    coming: Option<&Coming>,
+) -> Option<Announcement> {
     let before = old.and_then(|status| status.phase);
     let now = new.phase?;
     if before == Some(now) {
@@ -43,7 +53,7 @@ fn phase_change(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announce
         (Some(Phase::Ready | Phase::Loading), Phase::Idle) => (false, "Sleeping", message),
         (_, Phase::Idle) => return None,
         (_, Phase::Loading) => (false, "Loading", "an engine is loading".to_owned()),
-        (_, Phase::Ready) => (false, "Ready", loaded_in(new)),
+        (_, Phase::Ready) => (false, "Ready", loaded_in(new, coming)),
         (_, Phase::Preempted) => (false, "Preempted", message),
         // The condition that was lost says it.
         (_, Phase::Failed) if broken(new).is_some() => return None,
@@ -57,9 +67,22 @@ fn waits_for_its_turn(status: &ModelStatus) -> bool {
     place.is_some_and(|place| place.state == Some(SharedGroupState::Queued))
 }
 
-fn loaded_in(status: &ModelStatus) -> String {
+/// How long it took to get there, by phase where it came by a swap.
+fn loaded_in(status: &ModelStatus, coming: Option<&Coming>) -> String {
     let seconds = status.metrics.as_ref().and_then(|metrics| metrics.load_time_seconds.as_ref());
-    seconds.map_or("serving".to_owned(), |seconds| format!("serving; loading took {seconds} s"))
+    let loading = seconds.map(|seconds| format!("loading took {seconds} s"));
+    let swap = coming.and_then(|coming| {
+        let (drained, started) = (coming.drained?, coming.started?);
+        let draining = drained.since(coming.decided).as_secs_f64();
+        let stopping = started.since(drained).as_secs_f64();
+        let swapped = started > coming.decided;
+        swapped.then(|| {
+            format!("draining the other took {draining:.1} s, stopping it {stopping:.1} s")
+        })
+    });
+    let parts: Vec<String> =
+        ["serving".to_owned()].into_iter().chain(swap).chain(loading).collect();
+    parts.join("; ")
 }
 
 fn draining(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {

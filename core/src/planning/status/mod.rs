@@ -24,6 +24,7 @@ use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
 use crate::planning::group::{Preempted, Record, Standing, Verdict};
 use crate::planning::model::Engine;
+use crate::planning::placing::Doubt;
 use crate::planning::time::{moment, time};
 
 /// Something that keeps a model from being started, whoever's turn it is.
@@ -48,6 +49,8 @@ pub struct Situation<'a> {
     pub group: Option<&'a GroupId>,
     /// What keeps it from being started.
     pub obstacle: Option<&'a Obstacle>,
+    /// What its author should know about where it may run.
+    pub doubts: &'a [Doubt],
     /// Who else claims one of its names, in a sentence.
     pub name_conflict: Option<&'a str>,
     /// Its engine.

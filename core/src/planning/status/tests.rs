@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::*;
-use crate::planning::group::{Behind, Failed};
+use crate::planning::group::{Behind, Coming, Failed};
 use crate::planning::model::Hindrance;
 use crate::scaling::Activity;
 use crate::sharing::Turn;
@@ -75,6 +75,7 @@ impl Case {
             model: &self.model,
             group: Some(&self.group),
             obstacle: self.obstacle.as_ref(),
+            doubts: &[],
             name_conflict: self.name_conflict,
             engine: &self.engine,
             verdict: self.verdict.as_ref(),
@@ -99,20 +100,16 @@ fn condition(status: &ModelStatus, kind: ConditionType) -> (String, String) {
 fn phases_follow_the_engine_and_the_place_in_the_group() {
     let waiting = Standing::Waiting { position: 1, behind: Behind::Leaving(id("b")) };
     let swap = Preempted { by: id("b"), at: at(0) };
-    let cases = [
-        (Case::new(Standing::Asleep), Phase::Idle),
-        (Case::new(Standing::Leaving), Phase::Idle),
-        (Case::new(Standing::Holding), Phase::Pending),
-        (Case::new(Standing::Holding).loading(), Phase::Loading),
-        (Case::new(Standing::Holding).serving(), Phase::Ready),
-        (Case::new(Standing::Draining).serving(), Phase::Ready),
-        (Case::new(waiting), Phase::Pending),
-        (Case::new(Standing::Preempted(swap)), Phase::Preempted),
-        (Case::new(Standing::Barred { until: at(60) }), Phase::Failed),
-    ];
-    for (case, wanted) in cases {
-        assert_eq!(phase(&case), Some(wanted), "{:?}", case.verdict);
-    }
+    let check = |case: &Case, wanted| assert_eq!(phase(case), Some(wanted), "{:?}", case.verdict);
+    check(&Case::new(Standing::Asleep), Phase::Idle);
+    check(&Case::new(Standing::Leaving), Phase::Idle);
+    check(&Case::new(Standing::Holding), Phase::Pending);
+    check(&Case::new(Standing::Holding).loading(), Phase::Loading);
+    check(&Case::new(Standing::Holding).serving(), Phase::Ready);
+    check(&Case::new(Standing::Draining).serving(), Phase::Ready);
+    check(&Case::new(waiting), Phase::Pending);
+    check(&Case::new(Standing::Preempted(swap)), Phase::Preempted);
+    check(&Case::new(Standing::Barred { until: at(60) }), Phase::Failed);
 }
 
 #[test]
@@ -201,11 +198,12 @@ fn a_model_alone_has_no_place_but_tells_that_it_leaves() {
 
 #[test]
 fn k8s_22_a_status_that_says_the_same_later_is_the_same() {
-    for mut case in [
-        Case::new(Standing::Asleep),
-        Case::new(Standing::Holding).loading(),
-        Case::new(Standing::Holding).serving(),
+    for case in [
+        || Case::new(Standing::Asleep),
+        || Case::new(Standing::Holding).loading(),
+        || Case::new(Standing::Holding).serving(),
     ] {
+        let mut case = case();
         case.engine.substage = Some(LoadingSubstage::LoadingWeights);
         let first = case.status(10);
         case.model.status = Some(first.clone());
@@ -257,7 +255,10 @@ fn the_time_that_loading_took_is_kept_while_the_model_sleeps() {
 
 fn told(before: Option<&Case>, after: &Case) -> Vec<String> {
     let before = before.map(|case| case.status(10));
-    announcements(before.as_ref(), &after.status(20)).into_iter().map(|said| said.reason).collect()
+    announcements(before.as_ref(), &after.status(20), None)
+        .into_iter()
+        .map(|said| said.reason)
+        .collect()
 }
 
 #[test]
@@ -283,7 +284,7 @@ fn a_failure_is_told_with_its_reason() {
     verdict.record.failed =
         Some(Failed { hindrance: hindrance(LoadHindrance::CrashLoop), until: at(60) });
     let (before, after) = (loading.status(10), failed.status(20));
-    let said = announcements(Some(&before), &after);
+    let said = announcements(Some(&before), &after, None);
     assert_eq!(said.len(), 1);
     assert!(said[0].warning);
     assert_eq!(said[0].note, "in Kubernetes' words");
@@ -295,4 +296,14 @@ fn two_claims_to_one_name_are_told() {
     let mut after = Case::new(Standing::Asleep);
     after.name_conflict = Some("other also claims `chat`");
     assert_eq!(told(Some(&before), &after), ["AliasConflict"]);
+}
+
+#[test]
+fn a_swap_tells_how_long_each_part_took() {
+    let before = Case::new(Standing::Holding).loading().status(10);
+    let after = Case::new(Standing::Holding).serving().status(20);
+    let coming = Coming { decided: at(0), drained: Some(at(2)), started: Some(at(5)) };
+    let said = announcements(Some(&before), &after, Some(&coming));
+    let wanted = "serving; draining the other took 2.0 s, stopping it 3.0 s; loading took 7.0 s";
+    assert_eq!(said[0].note, wanted);
 }

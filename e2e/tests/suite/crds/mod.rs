@@ -17,7 +17,7 @@ use crate::shared::World;
 
 /// A namespace of a cluster on which the definitions are installed.
 pub(crate) struct Models {
-    world: World,
+    pub(crate) world: World,
 }
 
 impl Models {

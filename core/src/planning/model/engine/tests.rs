@@ -14,7 +14,7 @@ fn deployment(replicas: i32, generation: i64, seen: i64, left: i32) -> Deploymen
     .unwrap()
 }
 
-fn pod(status: Value) -> Pod {
+fn pod(status: &Value) -> Pod {
     serde_json::from_value(json!({
         "metadata": { "name": "m-1", "creationTimestamp": "2026-01-01T00:00:00Z" },
         "spec": { "containers": [{ "name": "model" }], "nodeName": "node-1" },
@@ -23,7 +23,7 @@ fn pod(status: Value) -> Pod {
     .unwrap()
 }
 
-fn container(state: Value) -> Value {
+fn container(state: &Value) -> Value {
     json!({ "containerStatuses": [{
         "name": "model", "image": "vllm:1", "imageID": "", "ready": false, "restartCount": 4,
         "state": state,
@@ -33,7 +33,7 @@ fn container(state: Value) -> Value {
     }] })
 }
 
-fn hindered_by(status: Value) -> Option<(LoadHindrance, String)> {
+fn hindered_by(status: &Value) -> Option<(LoadHindrance, String)> {
     let engine = Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod(status)]);
     engine.hindrance.map(|hindrance| (hindrance.reason, hindrance.message))
 }
@@ -43,7 +43,7 @@ fn a_ready_pod_serves_since_it_became_ready() {
     let ready = json!({ "conditions": [{
         "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:30Z",
     }] });
-    let engine = Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod(ready)]);
+    let engine = Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod(&ready)]);
     assert_eq!((engine.asked, engine.ready, engine.present), (1, 1, true));
     let took = engine.ready_since.unwrap().since(engine.made.unwrap());
     assert_eq!((took.as_secs(), engine.node.as_deref()), (30, Some("node-1")));
@@ -51,7 +51,7 @@ fn a_ready_pod_serves_since_it_became_ready() {
 
 #[test]
 fn a_pod_that_ends_serves_no_more_and_is_still_there() {
-    let mut ending = pod(json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+    let mut ending = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
     ending.metadata.deletion_timestamp = ending.metadata.creation_timestamp.clone();
     let engine = Engine::of(Some(&deployment(0, 3, 3, 0)), &[ending]);
     assert_eq!((engine.asked, engine.ready, engine.present), (0, 0, true));
@@ -59,7 +59,7 @@ fn a_pod_that_ends_serves_no_more_and_is_still_there() {
 
 #[test]
 fn a_pod_that_ended_is_gone() {
-    let engine = Engine::of(Some(&deployment(0, 3, 3, 0)), &[pod(json!({ "phase": "Failed" }))]);
+    let engine = Engine::of(Some(&deployment(0, 3, 3, 0)), &[pod(&json!({ "phase": "Failed" }))]);
     assert!(!engine.present);
 }
 
@@ -75,7 +75,7 @@ fn a_change_that_nobody_acted_on_may_still_leave_pods() {
 #[test]
 fn an_image_that_cannot_be_pulled_is_named() {
     let waiting = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "not found" } });
-    let (reason, message) = hindered_by(container(waiting)).unwrap();
+    let (reason, message) = hindered_by(&container(&waiting)).unwrap();
     assert_eq!(reason, LoadHindrance::ImagePullFailed);
     assert_eq!(message, "image vllm:1 cannot be pulled: not found");
 }
@@ -83,7 +83,7 @@ fn an_image_that_cannot_be_pulled_is_named() {
 #[test]
 fn a_crash_loop_tells_the_engines_last_words() {
     let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
-    let (reason, message) = hindered_by(container(waiting)).unwrap();
+    let (reason, message) = hindered_by(&container(&waiting)).unwrap();
     assert_eq!(reason, LoadHindrance::CrashLoop);
     let wanted =
         "container model ended 4 times; at last it ended with status 1: no such file: /models/x";
@@ -92,7 +92,7 @@ fn a_crash_loop_tells_the_engines_last_words() {
 
 #[test]
 fn a_failed_init_container_is_named() {
-    let (reason, message) = hindered_by(json!({ "initContainerStatuses": [{
+    let (reason, message) = hindered_by(&json!({ "initContainerStatuses": [{
         "name": "flash", "image": "", "imageID": "", "ready": false, "restartCount": 0,
         "state": { "terminated": { "exitCode": 137, "reason": "OOMKilled" } },
     }] }))
@@ -103,7 +103,7 @@ fn a_failed_init_container_is_named() {
 
 #[test]
 fn a_pod_that_no_node_takes_is_waited_for() {
-    let (reason, message) = hindered_by(json!({ "conditions": [{
+    let (reason, message) = hindered_by(&json!({ "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
     }] }))
@@ -127,18 +127,19 @@ fn a_quota_that_allows_no_pod_is_seen_on_the_deployment() {
 
 #[test]
 fn where_one_replica_serves_nothing_holds_up_the_load() {
-    let ready = pod(json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+    let ready = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
     let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
-    let engine = Engine::of(Some(&deployment(2, 2, 2, 2)), &[ready, pod(container(waiting))]);
+    let engine = Engine::of(Some(&deployment(2, 2, 2, 2)), &[ready, pod(&container(&waiting))]);
     assert_eq!(engine.hindrance, None);
 }
 
 #[test]
 fn how_far_a_load_is_follows_the_containers() {
-    let substage = |status| Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod(status)]).substage;
-    let mut creating = container(json!({ "waiting": { "reason": "ContainerCreating" } }));
+    let substage =
+        |status: &Value| Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod(status)]).substage;
+    let mut creating = container(&json!({ "waiting": { "reason": "ContainerCreating" } }));
     creating["hostIP"] = json!("10.0.0.1");
-    assert_eq!(substage(creating), Some(LoadingSubstage::ImagePulling));
-    let running = container(json!({ "running": {} }));
-    assert_eq!(substage(running), Some(LoadingSubstage::LoadingWeights));
+    assert_eq!(substage(&creating), Some(LoadingSubstage::ImagePulling));
+    let running = container(&json!({ "running": {} }));
+    assert_eq!(substage(&running), Some(LoadingSubstage::LoadingWeights));
 }

@@ -1,0 +1,219 @@
+//! The objects of a member, written only where they are not as they shall be.
+
+use flexinfer_core::planning::objects::spec_hash;
+use flexinfer_core::planning::reconcile::{Finalizer, WantedEngine};
+use flexinfer_crds::{Model, keys};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+
+use super::{Error, Reconciler};
+use crate::world::Member;
+
+/// Who owns `replicas` while another autoscaler sets them and has not done so yet.
+const SCALER: &str = "flexinfer-scaler";
+
+impl Reconciler {
+    /// Keeps the Model from vanishing before it is cleaned up.
+    pub(super) async fn hold_on(&self, member: &Member, wanted: Finalizer) -> Result<(), Error> {
+        if wanted != Finalizer::Add {
+            return Ok(());
+        }
+        let mut finalizers = member.model.finalizers().to_vec();
+        finalizers.push(keys::MODEL_FINALIZER.to_owned());
+        self.write_finalizers(member, &finalizers).await
+    }
+
+    /// Lets a Model go that was cleaned up.
+    pub(super) async fn let_go(&self, member: &Member, wanted: Finalizer) -> Result<(), Error> {
+        if wanted != Finalizer::Remove {
+            return Ok(());
+        }
+        let mut finalizers = member.model.finalizers().to_vec();
+        finalizers.retain(|known| known != keys::MODEL_FINALIZER);
+        gone_is_well(self.write_finalizers(member, &finalizers).await)
+    }
+
+    async fn write_finalizers(&self, member: &Member, finalizers: &[String]) -> Result<(), Error> {
+        let models: Api<Model> = self.writer.api(&member.id);
+        // The version makes the server refuse a list that was read too long ago.
+        let patch = Patch::Merge(json!({ "metadata": {
+            "finalizers": finalizers,
+            "resourceVersion": member.model.resource_version(),
+        } }));
+        let parameters = PatchParams {
+            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let name = member.model.name_any();
+        let write = models.patch(&name, &parameters, &patch);
+        let written = self.writer.guarded(format!("write the finalizers of {name}"), write).await?;
+        self.world.wrote_model(written);
+        Ok(())
+    }
+
+    pub(super) async fn apply_service(
+        &self,
+        member: &Member,
+        wanted: Option<Service>,
+    ) -> Result<(), Error> {
+        let Some(wanted) = wanted else { return Ok(()) };
+        let there = member.service.as_deref();
+        if there.is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
+            return Ok(());
+        }
+        let services: Api<Service> = self.writer.api(&member.id);
+        let written = self.writer.apply(&services, &wanted.name_any(), &wanted).await?;
+        self.world.wrote_service(written);
+        Ok(())
+    }
+
+    pub(super) async fn apply_files(
+        &self,
+        member: &Member,
+        wanted: Option<ConfigMap>,
+    ) -> Result<(), Error> {
+        let Some(wanted) = wanted else { return Ok(()) };
+        if member.files.as_deref().is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
+            return Ok(());
+        }
+        let maps: Api<ConfigMap> = self.writer.api(&member.id);
+        let written = self.writer.apply(&maps, &wanted.name_any(), &wanted).await?;
+        self.world.wrote_files(written);
+        Ok(())
+    }
+
+    /// Makes the claim where there is none. One that is there holds weights: it is never shrunk, and
+    /// who grew it has a reason.
+    pub(super) async fn make_claim(
+        &self,
+        member: &Member,
+        wanted: Option<PersistentVolumeClaim>,
+    ) -> Result<(), Error> {
+        let Some(wanted) = wanted.filter(|_| member.claim.is_none()) else { return Ok(()) };
+        let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
+        let name = wanted.name_any();
+        let parameters = PostParams {
+            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let write = claims.create(&parameters, &wanted);
+        match self.writer.guarded(format!("make claim {name}"), write).await {
+            Ok(written) => self.world.wrote_claim(written),
+            // Somebody made one under this name.
+            Err(Error::Refused { source, .. }) if has_code(&source, 409) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn apply_engine(
+        &self,
+        member: &Member,
+        wanted: WantedEngine,
+    ) -> Result<(), Error> {
+        match wanted {
+            WantedEngine::Deployment(wanted) => self.apply_deployment(member, &wanted).await,
+            WantedEngine::ScaledElsewhere { deployment, step } => {
+                self.give_replicas_away(member).await?;
+                self.apply_deployment(member, &deployment).await?;
+                match step {
+                    Some(replicas) => self.scale(member, replicas).await,
+                    None => Ok(()),
+                }
+            }
+            WantedEngine::Scaled(replicas) => self.scale(member, replicas).await,
+            WantedEngine::Nothing => Ok(()),
+        }
+    }
+
+    async fn apply_deployment(&self, member: &Member, wanted: &Deployment) -> Result<(), Error> {
+        if member.deployment.as_deref().is_some_and(|there| as_wanted(there, wanted, member)) {
+            return Ok(());
+        }
+        let deployments: Api<Deployment> = self.writer.api(&member.id);
+        let written = self.writer.apply(&deployments, &wanted.name_any(), wanted).await?;
+        tracing::info!(model = %member.id, replicas = wanted.spec.replicas, "the Deployment was applied");
+        self.world.wrote_deployment(written);
+        Ok(())
+    }
+
+    /// Stops to own `replicas`, so that leaving them out of what is applied changes nothing: a
+    /// field that nobody owns any more falls back to its default.
+    async fn give_replicas_away(&self, member: &Member) -> Result<(), Error> {
+        let Some(there) = member.deployment.as_deref().filter(|there| owns_replicas(there)) else {
+            return Ok(());
+        };
+        let deployments: Api<Deployment> = self.writer.api(&member.id);
+        let name = there.name_any();
+        let patch = Patch::Apply(json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "name": name },
+            "spec": { "replicas": there.spec.replicas },
+        }));
+        let parameters = PatchParams::apply(SCALER).force();
+        let write = deployments.patch(&name, &parameters, &patch);
+        self.writer.guarded(format!("hand over the replicas of {name}"), write).await.map(drop)
+    }
+
+    /// Sets only how many replicas there are: the rest of the Deployment is of an older spec.
+    async fn scale(&self, member: &Member, replicas: u32) -> Result<(), Error> {
+        let Some(there) = member.deployment.as_deref() else { return Ok(()) };
+        let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
+        if there.spec.replicas == Some(replicas) {
+            return Ok(());
+        }
+        let deployments: Api<Deployment> = self.writer.api(&member.id);
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        let parameters = PatchParams {
+            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let name = there.name_any();
+        let write = deployments.patch(&name, &parameters, &patch);
+        let written = self.writer.guarded(format!("scale Deployment {name}"), write).await;
+        if let Ok(written) = &written {
+            self.world.wrote_deployment(written.clone());
+        }
+        gone_is_well(written.map(drop))
+    }
+}
+
+/// Whether this controller's applies own `replicas`.
+fn owns_replicas(deployment: &Deployment) -> bool {
+    deployment.metadata.managed_fields.iter().flatten().any(|entry| {
+        let fields = entry.fields_v1.as_ref();
+        entry.manager.as_deref() == Some(keys::FIELD_MANAGER)
+            && entry.operation.as_deref() == Some("Apply")
+            && fields.is_some_and(|fields| fields.0.pointer("/f:spec/f:replicas").is_some())
+    })
+}
+
+/// Whether a Deployment is as it shall be. What somebody else changed since this process wrote it
+/// shows in its generation.
+fn as_wanted(there: &Deployment, wanted: &Deployment, member: &Member) -> bool {
+    let untouched =
+        member.applied_generation.is_none_or(|applied| there.metadata.generation == Some(applied));
+    untouched
+        && spec_hash(there) == spec_hash(wanted)
+        && wanted
+            .spec
+            .replicas
+            .map_or(!owns_replicas(there), |replicas| there.spec.replicas == Some(replicas))
+        && there.metadata.deletion_timestamp.is_none()
+}
+
+/// What is to go and is gone already is as it shall be.
+fn gone_is_well(result: Result<(), Error>) -> Result<(), Error> {
+    match result {
+        Err(Error::Refused { source, .. }) if has_code(&source, 404) => Ok(()),
+        result => result,
+    }
+}
+
+fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}

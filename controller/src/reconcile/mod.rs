@@ -1,0 +1,147 @@
+//! Groups, looked at as they change: `observe` (from the world, once), `plan` (in core), `apply`,
+//! `report`. What one pass did not finish the next one does: it starts from what there is.
+
+mod apply;
+mod error;
+mod report;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flexinfer_core::ids::GroupId;
+use flexinfer_core::planning::objects::Settings;
+use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, Wanted, plan};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::leadership::Leadership;
+use crate::metrics::Metrics;
+use crate::world::{Member, Sight, World};
+
+use error::Error;
+use write::Writer;
+
+/// The first wait after a failure; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The longest wait after failures.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Acts on groups.
+pub(crate) struct Reconciler {
+    world: Arc<World>,
+    settings: Settings,
+    writer: Writer,
+    metrics: Metrics,
+    /// How often each group has failed in a row.
+    failures: Mutex<BTreeMap<GroupId, u32>>,
+}
+
+impl Reconciler {
+    pub(crate) fn new(
+        client: Client,
+        world: Arc<World>,
+        settings: Settings,
+        leadership: Leadership,
+        metrics: Metrics,
+    ) -> Self {
+        let writer = Writer::new(client, leadership);
+        Self { world, settings, writer, metrics, failures: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Looks at groups as they become due, `at_once` of them side by side, for ever.
+    pub(crate) async fn work(&self, at_once: usize) {
+        let mut workers: FuturesUnordered<_> = (0..at_once).map(|_| self.work_alone()).collect();
+        workers.next().await;
+    }
+
+    async fn work_alone(&self) {
+        loop {
+            let turn = self.world.queue.next().await;
+            let group = turn.key().clone();
+            let result = self.look(&group).await;
+            self.metrics.reconciled(result.is_ok());
+            match result {
+                Ok(()) => {
+                    self.failures.lock().remove(&group);
+                }
+                // Nothing is written any more; whoever watches over the lead ends the process.
+                Err(Error::LeadLost) => return std::future::pending().await,
+                Err(error) => self.try_again(&group, &error),
+            }
+        }
+    }
+
+    fn try_again(&self, group: &GroupId, error: &Error) {
+        let mut failures = self.failures.lock();
+        let count = failures.entry(group.clone()).or_default();
+        let factor = 2_u32.checked_pow(*count).unwrap_or(u32::MAX);
+        let wait = FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
+        *count = count.saturating_add(1);
+        let report = anyhow::Error::msg(error.to_string());
+        tracing::warn!(%group, error = format!("{report:#}"), ?wait, "not finished; once more later");
+        self.world.queue.wake_at(group.clone(), Instant::now() + wait);
+    }
+
+    /// One pass over one group.
+    async fn look(&self, group: &GroupId) -> Result<(), Error> {
+        let Some(sight) = self.world.sight(group) else { return Ok(()) };
+        let Plan { wanted, revisit } = plan(&self.observed(&sight));
+        for wanted in wanted {
+            let member = sight.members.iter().find(|member| member.id == wanted.id);
+            if let Some(member) = member {
+                self.settle(member, wanted).await?;
+            }
+        }
+        if let Some(moment) = revisit {
+            self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));
+        }
+        Ok(())
+    }
+
+    fn observed<'a>(&'a self, sight: &'a Sight) -> Observed<'a> {
+        Observed {
+            group: &sight.group,
+            members: sight.members.iter().map(seen).collect(),
+            lease: sight.lease,
+            cluster: sight.offers.cluster(),
+            settings: &self.settings,
+            now: self.world.clock.now(),
+        }
+    }
+
+    /// Makes one member as it shall be, and says so.
+    async fn settle(&self, member: &Member, wanted: Wanted) -> Result<(), Error> {
+        let Wanted { id, finalizer, service, files, claim, engine, status, announcements, verdict } =
+            wanted;
+        if let Some(verdict) = &verdict {
+            self.world.remember(&id, verdict.record.clone());
+        }
+        self.hold_on(member, finalizer).await?;
+        self.apply_service(member, service).await?;
+        self.apply_files(member, files).await?;
+        self.make_claim(member, claim).await?;
+        self.apply_engine(member, engine).await?;
+        self.report(member, status, verdict.as_ref(), announcements).await?;
+        self.metrics.saw(member, verdict.as_ref());
+        self.let_go(member, finalizer).await
+    }
+}
+
+fn seen(member: &Member) -> Seen<'_> {
+    Seen {
+        id: &member.id,
+        model: &member.model,
+        effective: member.effective.as_deref(),
+        complaints: &member.complaints,
+        deployment: member.deployment.as_deref(),
+        pods: member.pods.iter().map(AsRef::as_ref).collect(),
+        demand: &member.demand,
+        name_conflict: member.name_conflict.as_deref(),
+        record: member.record.clone(),
+    }
+}

@@ -1,0 +1,54 @@
+//! What a Model's status says, written only where it says something else, and the events of it.
+
+use flexinfer_core::planning::group::Verdict;
+use flexinfer_core::planning::status::Announcement;
+use flexinfer_crds::model::ModelStatus;
+use flexinfer_crds::{Model, keys};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource as _, ResourceExt as _};
+use serde_json::json;
+
+use super::{Error, Reconciler};
+use crate::world::Member;
+
+impl Reconciler {
+    pub(super) async fn report(
+        &self,
+        member: &Member,
+        status: ModelStatus,
+        verdict: Option<&Verdict>,
+        announcements: Vec<Announcement>,
+    ) -> Result<(), Error> {
+        if member.model.status.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        let models: Api<Model> = self.writer.api(&member.id);
+        let name = member.model.name_any();
+        let patch = Patch::Apply(json!({
+            "apiVersion": Model::api_version(&()),
+            "kind": Model::kind(&()),
+            "metadata": { "name": name },
+            "status": ours(status.clone()),
+        }));
+        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
+        let write = models.patch_status(&name, &parameters, &patch);
+        let written = self.writer.guarded(format!("write the status of {name}"), write).await?;
+        self.metrics.changed(member, &status, verdict);
+        self.world.wrote_model(written);
+        for announcement in announcements {
+            self.writer.announce(&member.model, announcement).await;
+        }
+        Ok(())
+    }
+}
+
+/// The status without what gateways and benchmarks own.
+fn ours(mut status: ModelStatus) -> ModelStatus {
+    status.last_active_time = None;
+    status.traffic = Vec::new();
+    if let Some(metrics) = &mut status.metrics {
+        metrics.tokens_per_second = None;
+        metrics.avg_latency_ms = None;
+    }
+    status
+}

@@ -1,0 +1,88 @@
+//! Every write goes through here: none without the lead, none without an end.
+
+use std::time::Duration;
+
+use flexinfer_core::ids::ModelId;
+use flexinfer_core::planning::status::Announcement;
+use flexinfer_crds::{Model, keys};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::error::Error;
+use crate::leadership::Leadership;
+
+/// How long the server may take for one write.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The most characters of an event's note that the server takes.
+const LONGEST_NOTE: usize = 900;
+
+/// Writes to the cluster while this process leads.
+pub(super) struct Writer {
+    client: Client,
+    recorder: Recorder,
+    leadership: Leadership,
+}
+
+impl Writer {
+    pub(super) fn new(client: Client, leadership: Leadership) -> Self {
+        let reporter = Reporter::from(keys::FIELD_MANAGER);
+        Self { recorder: Recorder::new(client.clone(), reporter), client, leadership }
+    }
+
+    /// The objects of a kind in a model's namespace.
+    pub(super) fn api<K>(&self, id: &ModelId) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &id.namespace)
+    }
+
+    /// Applies what this controller wants of an object, whoever wrote it before.
+    pub(super) async fn apply<K>(&self, api: &Api<K>, name: &str, wanted: &K) -> Result<K, Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
+    {
+        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
+        let patch = Patch::Apply(wanted);
+        self.guarded(format!("apply {} {name}", K::kind(&())), api.patch(name, &parameters, &patch))
+            .await
+    }
+
+    /// Does `write`, if this process still leads and for as long as that lasts.
+    pub(super) async fn guarded<T>(
+        &self,
+        act: String,
+        write: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        let left = self.leadership.left().ok_or(Error::LeadLost)?;
+        let limit = left.min(LONGEST);
+        match timeout(limit, write).await {
+            Ok(Ok(written)) => Ok(written),
+            Ok(Err(source)) => Err(Error::Refused { act, source: Box::new(source) }),
+            Err(_) => Err(Error::Silent { act, limit }),
+        }
+    }
+
+    /// Tells about a Model. One that cannot be told is only logged: the status says it too.
+    pub(super) async fn announce(&self, model: &Model, announcement: Announcement) {
+        let Announcement { warning, reason, note } = announcement;
+        let event = Event {
+            type_: if warning { EventType::Warning } else { EventType::Normal },
+            action: reason.clone(),
+            reason,
+            note: Some(note.chars().take(LONGEST_NOTE).collect()),
+            secondary: None,
+        };
+        let about = model.object_ref(&());
+        let told =
+            self.guarded("record an event".to_owned(), self.recorder.publish(&event, &about));
+        if let Err(error) = told.await {
+            tracing::warn!(%error, "an event was not recorded");
+        }
+    }
+}

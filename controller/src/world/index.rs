@@ -1,0 +1,410 @@
+//! The objects, put in one by one; each change answers which groups have to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use flexinfer_core::effective::Effective;
+use flexinfer_core::ids::{GroupId, ModelId};
+use flexinfer_core::moment::Moment;
+use flexinfer_core::planning::group::Record;
+use flexinfer_core::planning::model::Demand;
+use flexinfer_core::planning::status::remembered;
+use flexinfer_crds::Model;
+use flexinfer_crds::model::ModelStatus;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
+use kube::{Resource, ResourceExt as _};
+
+use super::Sight;
+use super::leases::Lease;
+use super::member::{Meaning, Member};
+use super::names::Names;
+use super::nodes::Nodes;
+use super::owner::Owner;
+
+/// Everything that is known, by model.
+#[derive(Default)]
+pub(super) struct Index {
+    models: BTreeMap<ModelId, Seen>,
+    groups: BTreeMap<GroupId, BTreeSet<ModelId>>,
+    owners: BTreeMap<Owner, ModelId>,
+    objects: BTreeMap<Owner, Objects>,
+    leases: BTreeMap<GroupId, Lease>,
+    nodes: Nodes,
+    names: Names,
+}
+
+/// A Model and what is remembered of it.
+struct Seen {
+    model: Arc<Model>,
+    meaning: Meaning,
+    demand: Demand,
+    record: Record,
+}
+
+/// What was made for a model. May be known before the model is.
+#[derive(Default)]
+struct Objects {
+    deployment: Option<Arc<Deployment>>,
+    applied_generation: Option<i64>,
+    service: Option<Arc<Service>>,
+    files: Option<Arc<ConfigMap>>,
+    claim: Option<Arc<PersistentVolumeClaim>>,
+    pods: BTreeMap<String, Arc<Pod>>,
+}
+
+impl Index {
+    pub(super) fn models(&self) -> usize {
+        self.models.len()
+    }
+
+    pub(super) fn sight(&self, group: &GroupId, now: Moment) -> Option<Sight> {
+        let members: Vec<Member> =
+            self.groups.get(group)?.iter().filter_map(|id| self.member(id)).collect();
+        if members.is_empty() {
+            return None;
+        }
+        let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
+        Some(Sight { group: group.clone(), members, lease, offers: self.nodes.offers() })
+    }
+
+    fn member(&self, id: &ModelId) -> Option<Member> {
+        let seen = self.models.get(id)?;
+        let objects = self.objects.get(&Owner::model(id));
+        Some(Member {
+            id: id.clone(),
+            model: Arc::clone(&seen.model),
+            effective: seen.meaning.effective.clone(),
+            complaints: seen.meaning.complaints.clone(),
+            demand: seen.demand.clone(),
+            record: seen.record.clone(),
+            deployment: objects.and_then(|objects| objects.deployment.clone()),
+            service: objects.and_then(|objects| objects.service.clone()),
+            files: objects.and_then(|objects| objects.files.clone()),
+            claim: objects.and_then(|objects| objects.claim.clone()),
+            pods: objects.map(|found| found.pods.values().cloned().collect()).unwrap_or_default(),
+            name_conflict: self.names.conflict(id),
+            applied_generation: objects.and_then(|objects| objects.applied_generation),
+        })
+    }
+
+    /// Brings conflicts about names up to date; the groups of those whose conflicts changed.
+    pub(super) fn settle_names(&mut self) -> Vec<GroupId> {
+        let models: Vec<Arc<Effective>> =
+            self.models.values().filter_map(|seen| seen.meaning.effective.clone()).collect();
+        let changed = self.names.settle(&models);
+        let groups = changed.iter().filter_map(|id| Some(self.models.get(id)?.meaning.group(id)));
+        groups.collect()
+    }
+
+    pub(super) fn remember(&mut self, id: &ModelId, record: Record) {
+        if let Some(seen) = self.models.get_mut(id) {
+            seen.record = record;
+        }
+    }
+
+    /// Takes over a Model. A report that only renews what was known wakes nobody.
+    pub(super) fn see_model(&mut self, model: Model, now: Moment) -> Vec<GroupId> {
+        let id = id_of(&model);
+        let known = self.models.get(&id);
+        if known.is_some_and(|known| newer(&*known.model, &model)) {
+            return Vec::new();
+        }
+        let before = known.map(|known| known.meaning.group(&id));
+        let meaning = match known {
+            Some(known) if same_spec(&known.model, &model) => known.meaning.clone(),
+            known => Meaning::of(&model, known.and_then(|known| known.meaning.effective.as_ref())),
+        };
+        let group = meaning.group(&id);
+        if !known.is_some_and(|known| same_spec(&known.model, &model)) {
+            self.names.changed();
+        }
+        let (mut demand, record) = match known {
+            Some(known) => (known.demand.clone(), known.record.clone()),
+            None => (Demand::default(), remembered(&id, model.status.as_ref())),
+        };
+        demand.look(model.status.as_ref(), now);
+        let moved = known.is_none_or(|known| {
+            !same_spec(&known.model, &model)
+                || record.draining.is_some()
+                || busier(known.model.status.as_ref(), model.status.as_ref())
+        });
+        let mut woken = BTreeSet::new();
+        if let Some(before) = before.filter(|before| *before != group) {
+            self.leave(&before, &id);
+            woken.insert(before);
+        }
+        self.groups.entry(group.clone()).or_default().insert(id.clone());
+        self.owners.insert(Owner::model(&id), id.clone());
+        self.models.insert(id, Seen { model: Arc::new(model), meaning, demand, record });
+        if moved {
+            woken.insert(group);
+        }
+        woken.into_iter().collect()
+    }
+
+    pub(super) fn forget_model(&mut self, id: &ModelId) -> Vec<GroupId> {
+        let Some(seen) = self.models.remove(id) else { return Vec::new() };
+        self.names.changed();
+        let group = seen.meaning.group(id);
+        self.leave(&group, id);
+        self.owners.remove(&Owner::model(id));
+        vec![group]
+    }
+
+    fn leave(&mut self, group: &GroupId, id: &ModelId) {
+        if let Some(members) = self.groups.get_mut(group) {
+            members.remove(id);
+            if members.is_empty() {
+                self.groups.remove(group);
+            }
+        }
+    }
+
+    /// After a time without sight of the Models: those that are not `listed` are gone, and no
+    /// gateway was heard meanwhile.
+    pub(super) fn listed_models(&mut self, listed: &[ModelId], now: Moment) -> Vec<GroupId> {
+        let gone: Vec<ModelId> =
+            self.models.keys().filter(|id| !listed.contains(id)).cloned().collect();
+        let mut woken: Vec<GroupId> = gone.iter().flat_map(|id| self.forget_model(id)).collect();
+        for seen in self.models.values_mut() {
+            seen.demand.renew_all(now);
+        }
+        woken.extend(self.groups.keys().cloned());
+        woken
+    }
+
+    /// The group of the model that `owner` is.
+    fn group(&self, owner: &Owner) -> Vec<GroupId> {
+        let id = self.owners.get(owner);
+        let seen = id.and_then(|id| Some((id, self.models.get(id)?)));
+        seen.map(|(id, seen)| seen.meaning.group(id)).into_iter().collect()
+    }
+
+    /// Changes what is known of the objects of `object`'s model.
+    fn objects<K: Resource>(
+        &mut self,
+        object: K,
+        change: impl FnOnce(&mut Objects, K),
+    ) -> Vec<GroupId> {
+        let Some(owner) = Owner::of(&object) else { return Vec::new() };
+        let objects = self.objects.entry(owner.clone()).or_default();
+        change(objects, object);
+        if objects.empty() {
+            self.objects.remove(&owner);
+        }
+        self.group(&owner)
+    }
+
+    pub(super) fn see_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
+        self.objects(deployment, |objects, deployment| {
+            renew(&mut objects.deployment, deployment);
+        })
+    }
+
+    /// The server's answer to this process's own apply.
+    pub(super) fn applied_deployment(&mut self, deployment: Deployment) {
+        let generation = deployment.metadata.generation;
+        self.see_deployment(deployment.clone());
+        self.objects(deployment, |objects, _| objects.applied_generation = generation);
+    }
+
+    pub(super) fn forget_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
+        self.objects(deployment, |objects, _| {
+            (objects.deployment, objects.applied_generation) = (None, None);
+        })
+    }
+
+    pub(super) fn see_service(&mut self, service: Service) -> Vec<GroupId> {
+        self.objects(service, |objects, service| {
+            renew(&mut objects.service, service);
+        })
+    }
+
+    pub(super) fn forget_service(&mut self, service: Service) -> Vec<GroupId> {
+        self.objects(service, |objects, _| objects.service = None)
+    }
+
+    pub(super) fn see_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
+        self.objects(files, |objects, files| renew(&mut objects.files, files))
+    }
+
+    pub(super) fn forget_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
+        self.objects(files, |objects, _| objects.files = None)
+    }
+
+    pub(super) fn see_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
+        self.objects(claim, |objects, claim| renew(&mut objects.claim, claim))
+    }
+
+    pub(super) fn forget_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
+        self.objects(claim, |objects, _| objects.claim = None)
+    }
+
+    pub(super) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
+        self.objects(pod, |objects, pod| {
+            objects.pods.insert(pod.name_any(), Arc::new(pod));
+        })
+    }
+
+    pub(super) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
+        self.objects(pod, |objects, pod| {
+            objects.pods.remove(&pod.name_any());
+        })
+    }
+
+    pub(super) fn see_node(&mut self, node: Node) -> Vec<GroupId> {
+        let changed = self.nodes.see(&node);
+        self.all_if(changed)
+    }
+
+    pub(super) fn forget_node(&mut self, node: &Node) -> Vec<GroupId> {
+        let changed = self.nodes.forget(&node.name_any());
+        self.all_if(changed)
+    }
+
+    pub(super) fn listed_nodes(&mut self, listed: &[String]) -> Vec<GroupId> {
+        let changed = self.nodes.keep(listed);
+        self.all_if(changed)
+    }
+
+    /// A RuntimeClass came or went.
+    pub(super) fn see_runtime_class(&mut self, name: &str, there: bool) -> Vec<GroupId> {
+        let changed = self.nodes.see_runtime_class(name, there);
+        self.all_if(changed)
+    }
+
+    pub(super) fn see_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {
+        let Some((group, lease)) = Lease::of(map) else { return self.forget_lease(map) };
+        self.leases.insert(group.clone(), lease);
+        vec![group]
+    }
+
+    pub(super) fn forget_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {
+        let key = (map.namespace().unwrap_or_default(), map.name_any());
+        let gone: Vec<GroupId> = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.from == key)
+            .map(|(group, _)| group.clone())
+            .collect();
+        self.leases.retain(|_, lease| lease.from != key);
+        gone
+    }
+
+    fn all_if(&self, changed: bool) -> Vec<GroupId> {
+        if changed { self.groups.keys().cloned().collect() } else { Vec::new() }
+    }
+
+    /// Forgets the objects of a kind that are not among those `listed` under namespace and name.
+    pub(super) fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
+        let mut changed = Vec::new();
+        for (owner, objects) in &mut self.objects {
+            if objects.keep(kind, listed) {
+                changed.push(owner.clone());
+            }
+        }
+        self.objects.retain(|_, objects| !objects.empty());
+        changed.iter().flat_map(|owner| self.group(owner)).collect()
+    }
+}
+
+/// The kinds of object that are made for models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Deployment,
+    Service,
+    Files,
+    Claim,
+    Pod,
+}
+
+impl Objects {
+    fn empty(&self) -> bool {
+        self.deployment.is_none()
+            && self.service.is_none()
+            && self.files.is_none()
+            && self.claim.is_none()
+            && self.pods.is_empty()
+    }
+
+    /// Whether anything went.
+    fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> bool {
+        let there = |object: &dyn Named| listed.contains(&object.place());
+        match kind {
+            Kind::Deployment => {
+                let gone = self.deployment.take_if(|known| !there(&**known)).is_some();
+                if gone {
+                    self.applied_generation = None;
+                }
+                gone
+            }
+            Kind::Service => self.service.take_if(|known| !there(&**known)).is_some(),
+            Kind::Files => self.files.take_if(|known| !there(&**known)).is_some(),
+            Kind::Claim => self.claim.take_if(|known| !there(&**known)).is_some(),
+            Kind::Pod => {
+                let before = self.pods.len();
+                self.pods.retain(|_, pod| there(&**pod));
+                before != self.pods.len()
+            }
+        }
+    }
+}
+
+/// Where an object is.
+pub(super) trait Named {
+    /// Its namespace and name.
+    fn place(&self) -> (String, String);
+}
+
+impl<K: Resource> Named for K {
+    fn place(&self) -> (String, String) {
+        (self.namespace().unwrap_or_default(), self.name_any())
+    }
+}
+
+/// Which Model this is.
+pub(super) fn id_of(model: &Model) -> ModelId {
+    ModelId::new(&model.namespace().unwrap_or_default(), &model.name_any())
+}
+
+/// Takes over a sight of an object, unless a later one is known.
+fn renew<K: Resource>(known: &mut Option<Arc<K>>, seen: K) {
+    if known.as_deref().is_none_or(|known| !newer(known, &seen)) {
+        *known = Some(Arc::new(seen));
+    }
+}
+
+/// Whether `known` is a later sight of the same object than `seen`. Versions of one object count up.
+fn newer(known: &impl Resource, seen: &impl Resource) -> bool {
+    let version = |version: Option<String>| version.and_then(|text| text.parse::<u64>().ok());
+    let same = known.meta().uid == seen.meta().uid;
+    same && version(known.resource_version()) > version(seen.resource_version())
+}
+
+/// Whether anything but the status is the same.
+fn same_spec(before: &Model, after: &Model) -> bool {
+    let (before, after) = (&before.metadata, &after.metadata);
+    before.uid == after.uid
+        && before.generation == after.generation
+        && before.annotations == after.annotations
+        && before.labels == after.labels
+        && before.finalizers == after.finalizers
+        && before.deletion_timestamp == after.deletion_timestamp
+}
+
+/// Whether gateways have something else to say than before: what they only renew is not it.
+fn busier(before: Option<&ModelStatus>, after: Option<&ModelStatus>) -> bool {
+    let counts = |status: Option<&ModelStatus>| -> Vec<(String, i32, i32)> {
+        let entries = status.into_iter().flat_map(|status| &status.traffic);
+        entries.map(|entry| (entry.gateway.clone(), entry.in_flight, entry.waiting)).collect()
+    };
+    let asleep = |status: Option<&ModelStatus>| {
+        let ready = status.into_iter().flat_map(|status| &status.conditions);
+        !ready.into_iter().any(|found| found.type_ == "Ready" && found.status == "True")
+    };
+    let last = |status: Option<&ModelStatus>| {
+        status.and_then(|status| status.last_active_time.as_ref()).map(|time| time.0)
+    };
+    counts(before) != counts(after) || (asleep(after) && last(before) != last(after))
+}

@@ -1,0 +1,59 @@
+//! One model with everything that is known of it.
+
+use std::sync::Arc;
+
+use flexinfer_core::backends::Complaint;
+use flexinfer_core::effective::{Defaults, Effective};
+use flexinfer_core::ids::{GroupId, ModelId};
+use flexinfer_core::planning::group::Record;
+use flexinfer_core::planning::model::Demand;
+use flexinfer_crds::Model;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+
+/// One model, its objects, its demand, and what was remembered of it.
+#[derive(Clone)]
+pub(crate) struct Member {
+    pub(crate) id: ModelId,
+    pub(crate) model: Arc<Model>,
+    /// What the spec means; of a spec that means nothing, what the last one did that meant
+    /// something.
+    pub(crate) effective: Option<Arc<Effective>>,
+    /// What keeps the spec from meaning anything.
+    pub(crate) complaints: Vec<Complaint>,
+    pub(crate) demand: Demand,
+    pub(crate) record: Record,
+    pub(crate) deployment: Option<Arc<Deployment>>,
+    pub(crate) service: Option<Arc<Service>>,
+    pub(crate) files: Option<Arc<ConfigMap>>,
+    pub(crate) claim: Option<Arc<PersistentVolumeClaim>>,
+    pub(crate) pods: Vec<Arc<Pod>>,
+    /// Who else claims one of its names.
+    pub(crate) name_conflict: Option<String>,
+    /// The Deployment's generation after this process last wrote it.
+    pub(crate) applied_generation: Option<i64>,
+}
+
+/// What a Model's spec means.
+#[derive(Clone)]
+pub(super) struct Meaning {
+    pub(super) effective: Option<Arc<Effective>>,
+    pub(super) complaints: Vec<Complaint>,
+}
+
+impl Meaning {
+    /// Of `model`, where `before` is what its last spec meant.
+    pub(super) fn of(model: &Model, before: Option<&Arc<Effective>>) -> Self {
+        let generation = model.metadata.generation.and_then(|number| u64::try_from(number).ok());
+        match Effective::of(model, generation.unwrap_or(0), &Defaults::default()) {
+            Ok(effective) => Self { effective: Some(Arc::new(effective)), complaints: Vec::new() },
+            Err(complaints) => Self { effective: before.cloned(), complaints },
+        }
+    }
+
+    /// The group that the model is in.
+    pub(super) fn group(&self, id: &ModelId) -> GroupId {
+        let effective = self.effective.as_ref();
+        effective.map_or_else(|| GroupId::Alone(id.clone()), |model| model.group.clone())
+    }
+}

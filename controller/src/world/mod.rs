@@ -1,0 +1,111 @@
+//! What the cluster looks like, as far as watches have told: objects in, groups out.
+//!
+//! An object that this controller has just written is put in with the server's answer, so that no
+//! decision rests on an older sight of it.
+
+mod index;
+mod leases;
+mod member;
+mod names;
+mod nodes;
+mod owner;
+mod watches;
+
+use flexinfer_core::ids::{GroupId, ModelId};
+use flexinfer_core::moment::Moment;
+use flexinfer_core::planning::group::Record;
+use flexinfer_crds::Model;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use parking_lot::Mutex;
+
+use crate::clock::Clock;
+use crate::queue::Queue;
+
+use index::Index;
+
+pub(crate) use member::Member;
+pub(crate) use nodes::Offers;
+pub(crate) use watches::{synced, watch};
+
+/// The world, shared by watches and those who act on it.
+pub(crate) struct World {
+    index: Mutex<Index>,
+    /// Groups that have to be looked at.
+    pub(crate) queue: Queue<GroupId>,
+    pub(crate) clock: Clock,
+}
+
+/// A group as it is seen at one moment.
+pub(crate) struct Sight {
+    pub(crate) group: GroupId,
+    pub(crate) members: Vec<Member>,
+    /// Until when the group's GPU is leased to somebody else.
+    pub(crate) lease: Option<Moment>,
+    pub(crate) offers: Offers,
+}
+
+impl World {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { index: Mutex::new(Index::default()), queue: Queue::new(), clock }
+    }
+
+    /// Everything about `group`; `None` where nothing is left of it.
+    pub(crate) fn sight(&self, group: &GroupId) -> Option<Sight> {
+        let mut index = self.index.lock();
+        let (named, sight) = (index.settle_names(), index.sight(group, self.clock.now()));
+        drop(index);
+        self.wake(named.into_iter().filter(|named| named != group).collect());
+        sight
+    }
+
+    /// How many Models there are, for those who wait until they were listed.
+    pub(crate) fn models(&self) -> usize {
+        self.index.lock().models()
+    }
+
+    /// Keeps what was decided about a model for the next decision.
+    pub(crate) fn remember(&self, model: &ModelId, record: Record) {
+        self.index.lock().remember(model, record);
+    }
+
+    /// The server's answer to a write of a Model.
+    pub(crate) fn wrote_model(&self, model: Model) {
+        let now = self.clock.now();
+        let woken = self.index.lock().see_model(model, now);
+        self.wake(woken);
+    }
+
+    /// The server's answer to a write of a Deployment.
+    pub(crate) fn wrote_deployment(&self, deployment: Deployment) {
+        self.index.lock().applied_deployment(deployment);
+    }
+
+    /// The server's answer to a write of a Service.
+    pub(crate) fn wrote_service(&self, service: Service) {
+        self.index.lock().see_service(service);
+    }
+
+    /// The server's answer to a write of an engine's files.
+    pub(crate) fn wrote_files(&self, files: ConfigMap) {
+        self.index.lock().see_files(files);
+    }
+
+    /// The server's answer to the making of a claim.
+    pub(crate) fn wrote_claim(&self, claim: PersistentVolumeClaim) {
+        self.index.lock().see_claim(claim);
+    }
+
+    /// Changes the index and wakes the groups that it names.
+    fn change(&self, change: impl FnOnce(&mut Index, Moment) -> Vec<GroupId>) {
+        let now = self.clock.now();
+        let woken = change(&mut self.index.lock(), now);
+        self.wake(woken);
+    }
+
+    fn wake(&self, groups: Vec<GroupId>) {
+        for group in groups {
+            self.queue.wake(group);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The whole of one reconcile of a group, as a function: from everything that was observed to
+//! everything that shall be written.
+
+mod candidates;
+mod objects;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use flexinfer_crds::Model;
+use flexinfer_crds::model::ModelStatus;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+
+use crate::backends::Complaint;
+use crate::effective::Effective;
+use crate::ids::{GroupId, ModelId};
+use crate::moment::Moment;
+use crate::planning::group::{Candidate, Plan as Decision, Record, Standing, Verdict, decide};
+use crate::planning::model::{Demand, Engine};
+use crate::planning::objects::Settings;
+use crate::planning::placing::Cluster;
+use crate::planning::status::{
+    Announcement, Obstacle, Situation, announcements, last_load, status,
+};
+use crate::planning::time::moment;
+
+use objects::{Drawn, draw};
+
+/// How long a Model that is being deleted waits for its pods. Those of a lost node never end.
+const DELETION_LIMIT: Duration = Duration::from_secs(50);
+
+/// One model, as it was observed.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    /// Which model.
+    pub id: &'a ModelId,
+    /// Its Model.
+    pub model: &'a Model,
+    /// What its spec means, or what its last one did that meant something.
+    pub effective: Option<&'a Effective>,
+    /// What keeps the spec from meaning anything.
+    pub complaints: &'a [Complaint],
+    /// Its Deployment.
+    pub deployment: Option<&'a Deployment>,
+    /// Its pods.
+    pub pods: Vec<&'a Pod>,
+    /// What gateways report.
+    pub demand: &'a Demand,
+    /// Who else claims one of its names, in a sentence.
+    pub name_conflict: Option<&'a str>,
+    /// What was remembered of it.
+    pub record: Record,
+}
+
+/// A group, as it was observed.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    /// Which group.
+    pub group: &'a GroupId,
+    /// Its members.
+    pub members: Vec<Seen<'a>>,
+    /// Until when its GPU is leased to somebody else.
+    pub lease: Option<Moment>,
+    /// What is known of the cluster.
+    pub cluster: Cluster<'a>,
+    /// The controller's settings.
+    pub settings: &'a Settings,
+    /// Now.
+    pub now: Moment,
+}
+
+/// What shall be written for one model, and remembered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Which model.
+    pub id: ModelId,
+    /// Whether the Model shall be kept from vanishing before it is cleaned up.
+    pub finalizer: Finalizer,
+    /// The Service; `None` leaves what is there.
+    pub service: Option<Service>,
+    /// Files that the engine reads at its start.
+    pub files: Option<ConfigMap>,
+    /// The claim that is made for its weights. One that is there is never changed.
+    pub claim: Option<PersistentVolumeClaim>,
+    /// The Deployment.
+    pub engine: WantedEngine,
+    /// The status.
+    pub status: ModelStatus,
+    /// What to tell about the change of status.
+    pub announcements: Vec<Announcement>,
+    /// Its place in the group; `None` where nothing could be decided.
+    pub verdict: Option<Verdict>,
+}
+
+/// What shall be with the finalizer of a Model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finalizer {
+    /// Put it there before anything is made.
+    Add,
+    /// It is as it shall be.
+    Keep,
+    /// Everything is cleaned up: let the Model go.
+    Remove,
+}
+
+/// What shall be with the Deployment of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WantedEngine {
+    /// It shall be like this, its `replicas` among it.
+    Deployment(Box<Deployment>),
+    /// It shall be like this; how many replicas it has while it runs is another autoscaler's to say.
+    ScaledElsewhere {
+        /// Without `replicas`.
+        deployment: Box<Deployment>,
+        /// What this controller sets all the same: from none to some, and from some to none.
+        step: Option<u32>,
+    },
+    /// What runs stays as it is, with so many replicas: the spec cannot be followed now.
+    Scaled(u32),
+    /// There is none to make.
+    Nothing,
+}
+
+/// Everything that shall be written for a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// One for each member. Who gives up a GPU comes before who gets it.
+    pub wanted: Vec<Wanted>,
+    /// When to look again although nothing is reported.
+    pub revisit: Option<Moment>,
+}
+
+/// Plans for everything that was `observed`.
+pub fn plan(observed: &Observed<'_>) -> Plan {
+    let drawn: Vec<Drawn> = observed.members.iter().map(|member| draw(observed, member)).collect();
+    let engines: Vec<Engine> =
+        observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
+    let decision = decided(observed, &drawn, &engines);
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut verdicts = decision.verdicts.into_iter();
+    for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
+        // Those whose spec never meant anything have no place in the decision.
+        let verdict = member.effective.and_then(|_| verdicts.next());
+        wanted.push(want(observed, member, drawn, engine, verdict));
+    }
+    wanted.sort_by_key(|wanted| wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas));
+    let deletions = observed
+        .members
+        .iter()
+        .filter_map(|member| Some(deleted_at(member.model)? + DELETION_LIMIT));
+    let later = deletions.filter(|moment| *moment > observed.now).min();
+    let revisit = [decision.revisit, later].into_iter().flatten().min();
+    Plan { wanted, revisit }
+}
+
+fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {
+    if drawn.elsewhere {
+        // Somebody else runs it; whether it answers is for gateways to find out.
+        return Engine { asked: 1, ready: 1, ..Engine::default() };
+    }
+    Engine::of(member.deployment, member.pods.iter().copied())
+}
+
+fn decided(observed: &Observed<'_>, drawn: &[Drawn], engines: &[Engine]) -> Decision {
+    let candidates: Vec<Candidate<'_>> = observed
+        .members
+        .iter()
+        .zip(drawn)
+        .zip(engines)
+        .filter_map(|((member, drawn), engine)| {
+            Some(candidates::candidate(member, member.effective?, drawn, engine))
+        })
+        .collect();
+    decide(&candidates, observed.lease, observed.now)
+}
+
+fn deleted_at(model: &Model) -> Option<Moment> {
+    model.metadata.deletion_timestamp.as_ref().map(moment)
+}
+
+fn want(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    drawn: Drawn,
+    engine: &Engine,
+    verdict: Option<Verdict>,
+) -> Wanted {
+    let Drawn { elsewhere, deployment, files, claim, endpoint, gpu, obstacle, doubts } = drawn;
+    let status = status(&Situation {
+        model: member.model,
+        group: Some(observed.group),
+        obstacle: obstacle.as_ref(),
+        doubts: &doubts,
+        name_conflict: member.name_conflict,
+        engine,
+        verdict: verdict.as_ref(),
+        endpoint,
+        gpu,
+        cache: None,
+        now: observed.now,
+    });
+    let coming = verdict.as_ref().and_then(|verdict| verdict.record.coming);
+    let deleted = deleted_at(member.model);
+    let engine = match (deployment, &verdict) {
+        _ if elsewhere => WantedEngine::Nothing,
+        (Some(deployment), Some(verdict)) if deleted.is_none() => {
+            objects::wanted(member, deployment, engine, verdict.replicas)
+        }
+        (_, Some(verdict)) if member.deployment.is_some() => WantedEngine::Scaled(verdict.replicas),
+        _ => WantedEngine::Nothing,
+    };
+    let over = deleted.is_some_and(|since| observed.now >= since + DELETION_LIMIT);
+    let gone = verdict.as_ref().is_none_or(|verdict| verdict.standing == Standing::Gone);
+    Wanted {
+        id: member.id.clone(),
+        finalizer: finalizer(member.model, over || gone),
+        service: verdict
+            .as_ref()
+            .filter(|_| deleted.is_none())
+            .and_then(|verdict| objects::service_of(observed, member, verdict)),
+        files: files.filter(|_| deleted.is_none()),
+        claim: claim.filter(|_| deleted.is_none()),
+        engine,
+        announcements: announcements(member.model.status.as_ref(), &status, coming.as_ref()),
+        status,
+        verdict,
+    }
+}
+
+fn finalizer(model: &Model, cleaned_up: bool) -> Finalizer {
+    let finalizers = model.metadata.finalizers.iter().flatten();
+    let there = finalizers.into_iter().any(|known| known == flexinfer_crds::keys::MODEL_FINALIZER);
+    match (deleted_at(model).is_some(), there) {
+        (false, false) => Finalizer::Add,
+        (true, true) if cleaned_up => Finalizer::Remove,
+        _ => Finalizer::Keep,
+    }
+}

@@ -1,0 +1,152 @@
+//! The objects of one member, or what keeps them from being drawn.
+
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
+use flexinfer_crds::keys;
+use flexinfer_crds::model::{GpuStatus, Vendor as Named};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+
+use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
+use crate::backends::{Backend, Complaint, Config, Vendor};
+use crate::ids::GroupId;
+use crate::planning::group::{Standing, Verdict};
+use crate::planning::objects::{Blueprint, Refusal, Serving, names, service};
+use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
+
+/// What could be drawn of a member.
+#[derive(Default)]
+pub(super) struct Drawn {
+    /// Somebody else runs the engine.
+    pub(super) elsewhere: bool,
+    /// Without `replicas`.
+    pub(super) deployment: Option<Deployment>,
+    pub(super) files: Option<ConfigMap>,
+    pub(super) claim: Option<PersistentVolumeClaim>,
+    pub(super) endpoint: Option<String>,
+    pub(super) gpu: Option<GpuStatus>,
+    pub(super) obstacle: Option<Obstacle>,
+    pub(super) doubts: Vec<Doubt>,
+}
+
+/// Draws what `member` shall have.
+pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
+    let Some(effective) = member.effective else {
+        return Drawn { obstacle: complained(member.complaints), ..Drawn::default() };
+    };
+    let Ok(backend) = Backend::of(member.model) else {
+        return Drawn { obstacle: complained(member.complaints), ..Drawn::default() };
+    };
+    let elsewhere = !backend.starts_engine();
+    let drawn = Drawn { elsewhere, endpoint: endpoint(member, backend), ..Drawn::default() };
+    if let Some(obstacle) = complained(member.complaints) {
+        return Drawn { obstacle: Some(obstacle), ..drawn };
+    }
+    let images = &observed.settings.images;
+    let placed = place(member.model, backend, observed.cluster, settled(member), images);
+    let Placed { placement, doubts } = match placed {
+        Ok(placed) => placed,
+        Err(refusal) => return Drawn { obstacle: Some(refused(refusal)), ..drawn },
+    };
+    let drawn = Drawn { doubts, ..drawn };
+    let gpu = gpu(&placement);
+    let blueprint = Blueprint::of(member.model, effective, &placement, observed.settings);
+    let objects = blueprint
+        .and_then(|blueprint| Ok((blueprint.deployment()?, blueprint.files()?, blueprint.claim())));
+    match objects {
+        Ok((deployment, files, claim)) => Drawn { deployment, files, claim, gpu, ..drawn },
+        Err(refusal) => Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn },
+    }
+}
+
+/// The Service of `member`; whether it serves its labels follows from its place in its group.
+pub(super) fn service_of(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    verdict: &Verdict,
+) -> Option<Service> {
+    let backend = Backend::of(member.model).ok().filter(|backend| backend.starts_engine())?;
+    let serving = match (observed.group, &verdict.standing) {
+        (GroupId::Alone(_), _) => Serving::Alone,
+        (_, Standing::Holding | Standing::Yielding | Standing::Draining) => Serving::Active,
+        _ => Serving::Inactive,
+    };
+    Some(service(member.model, member.effective?, backend, serving))
+}
+
+/// `deployment` with so many replicas, as far as they are this controller's to say.
+pub(super) fn wanted(
+    member: &Seen<'_>,
+    mut deployment: Deployment,
+    engine: &Engine,
+    replicas: u32,
+) -> WantedEngine {
+    let annotations = member.model.metadata.annotations.as_ref();
+    let autoscaler = annotations.and_then(|all| all.get(keys::AUTOSCALER));
+    // One that was never made would begin with Kubernetes' default of one.
+    if autoscaler.is_some_and(|who| who == "external") && member.deployment.is_some() {
+        let step = ((engine.asked == 0) != (replicas == 0)).then_some(replicas);
+        return WantedEngine::ScaledElsewhere { deployment: Box::new(deployment), step };
+    }
+    deployment.spec.replicas = i32::try_from(replicas).ok();
+    WantedEngine::Deployment(Box::new(deployment))
+}
+
+fn complained(complaints: &[Complaint]) -> Option<Obstacle> {
+    let first = complaints.first()?;
+    let unknown = first.field == "spec.backend";
+    let reason =
+        if unknown { ConditionReason::BackendUnsupported } else { ConditionReason::ConfigInvalid };
+    let all: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    Some(Obstacle {
+        condition: ConditionType::ConfigValid,
+        reason: reason.into(),
+        message: all.join("; "),
+        lasting: true,
+    })
+}
+
+fn refused(refusal: Refusal) -> Obstacle {
+    Obstacle {
+        condition: refusal.condition(),
+        reason: refusal.reason.into(),
+        message: refusal.message,
+        lasting: true,
+    }
+}
+
+/// Where the engine answers inside the cluster.
+fn endpoint(member: &Seen<'_>, backend: Backend) -> Option<String> {
+    if !backend.starts_engine() {
+        return Config::of(Some(&member.model.spec.config)).text("url").ok()?.map(Into::into);
+    }
+    let (name, namespace) = (names::object(&member.id.name), &member.id.namespace);
+    Some(format!("http://{name}.{namespace}.svc:{}", backend.port()))
+}
+
+/// The GPU as far as the placement tells; the node comes from the pod.
+fn gpu(placement: &Placement) -> Option<GpuStatus> {
+    let vendor = match placement.vendor {
+        Vendor::Nvidia => Named::Nvidia,
+        Vendor::Amd => Named::Amd,
+        Vendor::Cpu => Named::Cpu,
+        Vendor::Intel => return None,
+    };
+    Some(GpuStatus {
+        vendor: Some(vendor),
+        architecture: placement.architecture.clone(),
+        memory_mb: placement.memory_mib.and_then(|memory| i64::try_from(memory).ok()),
+        ..GpuStatus::default()
+    })
+}
+
+/// What an engine that runs was placed by; it stays there while that lasts.
+fn settled<'a>(member: &Seen<'a>) -> Settled<'a> {
+    let status = member.model.status.as_ref();
+    let gpu = status.and_then(|status| status.gpu.as_ref());
+    let vendor = gpu.and_then(|gpu| gpu.vendor).and_then(|vendor| match vendor {
+        Named::Nvidia => Some(Vendor::Nvidia),
+        Named::Amd => Some(Vendor::Amd),
+        Named::Auto | Named::Cpu => None,
+    });
+    Settled { vendor, architecture: gpu.and_then(|gpu| gpu.architecture.as_deref()) }
+}

@@ -1,0 +1,220 @@
+//! Whole plans as tables: what is observed, and everything that is written for it.
+
+use std::collections::BTreeSet;
+
+use flexinfer_crds::keys;
+use flexinfer_crds::model::{Gpu, Phase};
+use flexinfer_crds::{Model, ModelSpec};
+use serde_json::json;
+
+use super::*;
+use crate::effective::Defaults;
+use crate::planning::objects::Images;
+use crate::planning::time::time;
+
+fn at(seconds: u64) -> Moment {
+    Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
+}
+
+/// A member with everything that [`Seen`] borrows.
+struct Member {
+    id: ModelId,
+    model: Model,
+    effective: Option<Effective>,
+    complaints: Vec<Complaint>,
+    deployment: Option<Deployment>,
+    pods: Vec<Pod>,
+    demand: Demand,
+}
+
+fn member(name: &str, spec: ModelSpec) -> Member {
+    let mut model = Model::new(name, spec);
+    model.metadata.namespace = Some("default".into());
+    model.metadata.uid = Some("7".into());
+    model.metadata.generation = Some(1);
+    model.metadata.finalizers = Some(vec![keys::MODEL_FINALIZER.to_owned()]);
+    let (effective, complaints) = match Effective::of(&model, 1, &Defaults::default()) {
+        Ok(effective) => (Some(effective), Vec::new()),
+        Err(complaints) => (None, complaints),
+    };
+    Member {
+        id: ModelId::new("default", name),
+        model,
+        effective,
+        complaints,
+        deployment: None,
+        pods: Vec::new(),
+        demand: Demand::default(),
+    }
+}
+
+fn simulated(name: &str) -> Member {
+    member(name, ModelSpec { backend: "simulator".into(), ..ModelSpec::default() })
+}
+
+fn settings() -> Settings {
+    let image = ("FLEXINFER_SIMULATOR_IMAGE".to_owned(), "simulator:1".to_owned());
+    Settings { images: Images::of([image]), ..Settings::default() }
+}
+
+fn planned_at(member: &Member, now: u64) -> Wanted {
+    let group = member
+        .effective
+        .as_ref()
+        .map_or_else(|| GroupId::Alone(member.id.clone()), |model| model.group.clone());
+    let observed = Observed {
+        group: &group,
+        members: vec![Seen {
+            id: &member.id,
+            model: &member.model,
+            effective: member.effective.as_ref(),
+            complaints: &member.complaints,
+            deployment: member.deployment.as_ref(),
+            pods: member.pods.iter().collect(),
+            demand: &member.demand,
+            name_conflict: None,
+            record: Record::default(),
+        }],
+        lease: None,
+        cluster: Cluster { nodes: &[], runtime_classes: &BTreeSet::new() },
+        settings: &settings(),
+        now: at(now),
+    };
+    plan(&observed).wanted.remove(0)
+}
+
+fn planned(member: &Member) -> Wanted {
+    planned_at(member, 0)
+}
+
+/// The Deployment that a plan wants.
+fn deployment(wanted: &Wanted) -> &Deployment {
+    match &wanted.engine {
+        WantedEngine::Deployment(deployment) => deployment,
+        other => panic!("no Deployment: {other:?}"),
+    }
+}
+
+#[test]
+fn a_new_model_gets_everything_but_replicas() {
+    let mut new = simulated("m");
+    new.model.metadata.finalizers = None;
+    let wanted = planned(&new);
+    assert_eq!(wanted.finalizer, Finalizer::Add);
+    assert_eq!(deployment(&wanted).spec.replicas, Some(0));
+    assert_eq!(wanted.service.unwrap().metadata.name.as_deref(), Some("m"));
+    assert_eq!(wanted.status.phase, Some(Phase::Idle));
+    assert_eq!(wanted.status.endpoint.as_deref(), Some("http://m.default.svc:8000"));
+}
+
+#[test]
+fn a_pinned_model_gets_its_replicas() {
+    let mut pinned = simulated("m");
+    pinned.effective.as_mut().unwrap().min_replicas = 2;
+    pinned.effective.as_mut().unwrap().max_replicas = 2;
+    assert_eq!(deployment(&planned(&pinned)).spec.replicas, Some(2));
+}
+
+#[test]
+fn k8s_22_the_same_sight_gives_the_same_plan_and_then_nothing_new() {
+    let mut model = simulated("m");
+    let first = planned(&model);
+    assert_eq!(first, planned(&model));
+    model.model.status = Some(first.status.clone());
+    model.deployment = Some(deployment(&first).clone());
+    let again = planned_at(&model, 600);
+    assert_eq!(again.status, first.status);
+    assert_eq!(again.engine, first.engine);
+    assert_eq!(again.announcements, []);
+}
+
+#[test]
+fn a_spec_that_means_nothing_makes_nothing_and_says_why() {
+    let typo = member("m", ModelSpec { backend: "vlm".into(), ..ModelSpec::default() });
+    let wanted = planned(&typo);
+    assert_eq!((wanted.engine, wanted.service), (WantedEngine::Nothing, None));
+    assert_eq!(wanted.status.phase, Some(Phase::Failed));
+    assert_eq!(wanted.announcements[0].reason, "BackendUnsupported");
+}
+
+#[test]
+fn an_edit_that_means_nothing_leaves_what_runs() {
+    let mut edited = simulated("m");
+    let running = planned(&edited);
+    edited.deployment = Some(deployment(&running).clone());
+    edited.complaints = vec![Complaint::error("spec.config.maxConcurrency", "0 is none")];
+    let wanted = planned(&edited);
+    assert_eq!(wanted.engine, WantedEngine::Scaled(0));
+    assert!(wanted.status.message.unwrap().contains("maxConcurrency"));
+}
+
+#[test]
+fn an_engine_that_somebody_else_runs_is_only_told_of() {
+    let spec = json!({ "backend": "external", "config": { "url": "http://gpu-box:8000" } });
+    let wanted = planned(&member("m", serde_json::from_value(spec).unwrap()));
+    assert_eq!((wanted.engine, wanted.service), (WantedEngine::Nothing, None));
+    assert_eq!(wanted.status.phase, Some(Phase::Ready));
+    assert_eq!(wanted.status.endpoint.as_deref(), Some("http://gpu-box:8000"));
+}
+
+#[test]
+fn k8s_14_a_model_that_could_never_run_is_let_go() {
+    for spec in [
+        ModelSpec { backend: "vlm".into(), ..ModelSpec::default() },
+        ModelSpec {
+            backend: "comfyui".into(),
+            source: Some("HF://a/b".into()),
+            gpu: Some(Gpu::default()),
+            ..ModelSpec::default()
+        },
+    ] {
+        let mut doomed = member("m", spec);
+        doomed.model.metadata.deletion_timestamp = Some(time(at(0)));
+        assert_eq!(planned(&doomed).finalizer, Finalizer::Remove);
+    }
+}
+
+#[test]
+fn k8s_14_a_deleted_model_waits_for_its_pods_but_not_for_ever() {
+    let mut leaving = simulated("m");
+    let pod = json!({ "metadata": { "name": "m-1" }, "spec": { "containers": [] } });
+    leaving.pods.push(serde_json::from_value(pod).unwrap());
+    leaving.model.metadata.deletion_timestamp = Some(time(at(0)));
+    assert_eq!(planned_at(&leaving, 10).finalizer, Finalizer::Keep);
+    let wanted = planned_at(&leaving, 50);
+    assert_eq!(wanted.finalizer, Finalizer::Remove, "its node may be lost");
+    leaving.pods.clear();
+    assert_eq!(planned_at(&leaving, 10).finalizer, Finalizer::Remove);
+}
+
+#[test]
+fn a_deleted_model_gets_nothing_new() {
+    let mut leaving = simulated("m");
+    leaving.model.metadata.deletion_timestamp = Some(time(at(0)));
+    let wanted = planned(&leaving);
+    assert_eq!((wanted.engine, wanted.service), (WantedEngine::Nothing, None));
+}
+
+#[test]
+fn k8s_01_replicas_that_another_autoscaler_sets_are_its_own() {
+    let mut scaled = simulated("m");
+    scaled.model.metadata.annotations =
+        Some([(keys::AUTOSCALER.to_owned(), "external".to_owned())].into());
+    assert_eq!(deployment(&planned(&scaled)).spec.replicas, Some(0), "until it is made");
+    let mut there = deployment(&planned(&scaled)).clone();
+    let step = |member: &Member| match planned(member).engine {
+        WantedEngine::ScaledElsewhere { deployment, step } => {
+            assert_eq!(deployment.spec.replicas, None);
+            step
+        }
+        other => panic!("{other:?}"),
+    };
+    scaled.effective.as_mut().unwrap().min_replicas = 1;
+    scaled.deployment = Some(there.clone());
+    assert_eq!(step(&scaled), Some(1), "a sleeping model is woken");
+    there.spec.replicas = Some(4);
+    scaled.deployment = Some(there);
+    assert_eq!(step(&scaled), None, "one that is up is left alone");
+    scaled.model.metadata.annotations = None;
+    assert_eq!(deployment(&planned(&scaled)).spec.replicas, Some(4), "and goes down later");
+}
