@@ -11,6 +11,7 @@ pub mod rejection;
 pub mod manifest;
 
 pub mod backends;
+pub mod cors;
 pub mod effective;
 pub mod sources;
 

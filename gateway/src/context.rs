@@ -30,6 +30,8 @@ pub struct Context {
     pub(crate) request_id: Option<HeaderValue>,
     /// In whose words it is refused, if it is.
     pub(crate) dialect: Dialect,
+    /// The page in a browser that asks.
+    pub(crate) page: Page,
     /// What the rules make of it.
     pub(crate) ruled: Ruled,
     /// Which model it is for, once that is known.
@@ -40,6 +42,16 @@ pub struct Context {
     pub(crate) attempt: Attempt,
     /// What came back.
     pub(crate) answer: Answer,
+}
+
+/// Whether the answer says which pages in browsers may read it.
+#[derive(Default)]
+pub(crate) enum Page {
+    /// It says nothing.
+    #[default]
+    Unasked,
+    /// It names this origin; without one it says that it depends on the origin.
+    Asked(Option<HeaderValue>),
 }
 
 /// The model a request is for, and where on its engine.
@@ -158,6 +170,7 @@ impl Context {
             in_flight: None,
             request_id: None,
             dialect: Dialect::default(),
+            page: Page::default(),
             ruled: Ruled::default(),
             target: None,
             body: None,

@@ -96,6 +96,7 @@ impl Proxy {
         limit::settle(context, true);
         match stop {
             Stop::Answered(own) => respond::own(session, context, own).await,
+            Stop::Preflight => respond::preflight(session, context).await,
             Stop::Rejected(rejection) => respond::reject(session, context, &rejection).await,
             Stop::ClientLeft => Err(client_left()),
         }
@@ -132,7 +133,7 @@ impl ProxyHttp for Proxy {
                 context.attempt.rejection = Some(rejection);
                 Error::new(ErrorType::InternalError)
             }
-            Stop::ClientLeft | Stop::Answered(_) => client_left(),
+            Stop::ClientLeft | Stop::Answered(_) | Stop::Preflight => client_left(),
         })
     }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use flexinfer_core::cors::Origins;
 use flexinfer_core::limits::{Admission, Clamp};
 
 use crate::accounts::Accounts;
@@ -16,6 +17,8 @@ pub struct Rules {
     pub keys: Option<Arc<Keys>>,
     /// What was used of the limits; `None` where there can be none.
     pub accounts: Option<Arc<Accounts>>,
+    /// The pages in browsers that may read answers (`--cors-origins`).
+    pub origins: Origins,
     /// Whether requests must be well-formed (`PROXY_VALIDATE_REQUESTS`).
     pub validate: bool,
     /// How the length of answers is cut down (`PROXY_MAX_TOKENS_CLAMP_ENABLED`).
@@ -42,6 +45,7 @@ impl Rules {
         Ok(Self {
             accounts: (limited || watched).then(|| Accounts::new(policy)),
             keys,
+            origins: settings.origins.clone(),
             validate: settings.validate,
             clamp: settings.clamp,
             admission: settings.admission,

@@ -1,5 +1,5 @@
-//! What a document says it is, by `apiVersion` and `kind`: a Model, something else that is skipped
-//! and named, or a mistake.
+//! What a document says it is, by `apiVersion` and `kind`: a Model or an adapter, something else that
+//! is skipped and named, or a mistake.
 
 use flexinfer_crds::{GROUP, OLDER_GROUP};
 
@@ -7,18 +7,57 @@ use super::complaint::Notes;
 use super::nearest::nearest;
 use super::node::{Content, Node};
 
-/// The version of Model that is read.
+/// The version of the kinds that are read.
 pub(super) const VERSION: &str = "v1alpha2";
 
-/// A document that says it is a Model.
+/// A document that says it is of a kind that is read.
 pub(super) struct Document<'d> {
     pub(super) node: &'d Node,
+    pub(super) kind: Kind,
+}
+
+/// A kind that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Model,
+    LoRAAdapter,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Model, Self::LoRAAdapter];
+
+    /// As documents write it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "Model",
+            Self::LoRAAdapter => "LoRAAdapter",
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::LoRAAdapter => "adapter",
+        }
+    }
+
+    /// What its spec cannot do without.
+    pub(super) const fn least(self) -> &'static str {
+        match self {
+            Self::Model => "`backend` and `source`",
+            Self::LoRAAdapter => "`modelRef`, `adapterName` and `source`",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// Kinds of ours that live on a cluster only.
-const CLUSTER_KINDS: [&str; 14] = [
+const CLUSTER_KINDS: [&str; 13] = [
     "ModelCatalog",
-    "LoRAAdapter",
     "Cluster",
     "FederatedModel",
     "GlobalProxy",
@@ -36,24 +75,24 @@ const CLUSTER_KINDS: [&str; 14] = [
 /// Kinds of v1alpha1 whose work a Model does now.
 const REPLACED_KINDS: [&str; 3] = ["ModelDeployment", "ModelCache", "GPUGroup"];
 
-/// The Models in a document: itself, or the items of a `List`.
+/// The objects in a document: itself, or the items of a `List`.
 pub(super) fn open<'d>(node: &'d Node, notes: &mut Notes) -> Vec<Document<'d>> {
     if node.text("kind") == Some("List") && node.text("apiVersion") == Some("v1") {
         let items = node.field("items").map(|field| field.node.items()).unwrap_or_default();
-        return items.iter().filter(|item| is_model(item, notes)).map(document).collect();
+        return items.iter().filter_map(|item| document(item, notes)).collect();
     }
-    if is_model(node, notes) { vec![document(node)] } else { Vec::new() }
+    document(node, notes).into_iter().collect()
 }
 
-fn document(node: &Node) -> Document<'_> {
-    Document { node }
+fn document<'d>(node: &'d Node, notes: &mut Notes) -> Option<Document<'d>> {
+    kind_of(node, notes).map(|kind| Document { node, kind })
 }
 
-fn is_model(node: &Node, notes: &mut Notes) -> bool {
+fn kind_of(node: &Node, notes: &mut Notes) -> Option<Kind> {
     if !matches!(node.content, Content::Object(_)) {
         let message = "a document is an object with apiVersion, kind, metadata and spec";
         notes.error(node.place, message);
-        return false;
+        return None;
     }
     let (Some(api), Some(kind)) = (node.text("apiVersion"), node.text("kind")) else {
         let missing = match (node.text("apiVersion"), node.text("kind")) {
@@ -67,25 +106,25 @@ fn is_model(node: &Node, notes: &mut Notes) -> bool {
             ),
         };
         notes.error(node.place, missing);
-        return false;
+        return None;
     };
     let (group, version) = api.split_once('/').unwrap_or(("", api));
     if group == GROUP || group == OLDER_GROUP {
         return ours(node, group, version, kind, notes);
     }
     let place = node.place_of(["apiVersion"]);
-    if kind == "Model" {
+    if Kind::named(kind).is_some() {
         let message =
-            format!("apiVersion: `{api}` is no version of Model; write `{GROUP}/{VERSION}`");
+            format!("apiVersion: `{api}` is no version of {kind}; write `{GROUP}/{VERSION}`");
         notes.error(place, message);
     } else {
         notes.warning(place, format!("{} is no Model and is skipped", named(node, kind)));
     }
-    false
+    None
 }
 
-/// Whether a document of our group is a Model of the version that is read.
-fn ours(node: &Node, group: &str, version: &str, kind: &str, notes: &mut Notes) -> bool {
+/// The kind of a document of our group, if it is one that is read, in the version that is read.
+fn ours(node: &Node, group: &str, version: &str, kind: &str, notes: &mut Notes) -> Option<Kind> {
     let kind_place = node.place_of(["kind"]);
     if CLUSTER_KINDS.contains(&kind) {
         let advice = if REPLACED_KINDS.contains(&kind) {
@@ -93,29 +132,32 @@ fn ours(node: &Node, group: &str, version: &str, kind: &str, notes: &mut Notes) 
         } else {
             "it belongs on a cluster"
         };
-        let message = format!("{} is skipped, only Models are read; {advice}", named(node, kind));
+        let message = format!(
+            "{} is skipped, only Models and their adapters are read; {advice}",
+            named(node, kind)
+        );
         notes.warning(kind_place, message);
-        return false;
+        return None;
     }
-    if kind != "Model" {
-        let known = CLUSTER_KINDS.iter().copied().chain(["Model"]);
+    let Some(read) = Kind::named(kind) else {
+        let known = CLUSTER_KINDS.iter().copied().chain(Kind::ALL.map(Kind::name));
         let meant = nearest(kind, known).unwrap_or("Model");
         notes.error(kind_place, format!("kind: `{kind}` is unknown; did you mean `{meant}`?"));
-        return false;
-    }
+        return None;
+    };
     let place = node.place_of(["apiVersion"]);
     if version != VERSION {
         let message =
-            format!("apiVersion: Model has no version `{version}`; write `{GROUP}/{VERSION}`");
+            format!("apiVersion: {kind} has no version `{version}`; write `{GROUP}/{VERSION}`");
         notes.error(place, message);
-        return false;
+        return None;
     }
     if group == OLDER_GROUP {
         let message =
             format!("apiVersion: {OLDER_GROUP} is the older group; write `{GROUP}/{VERSION}`");
         notes.warning(place, message);
     }
-    true
+    Some(read)
 }
 
 /// A kind with its object's name, where it has one.

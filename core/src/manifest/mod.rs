@@ -1,4 +1,4 @@
-//! Files of Models: one reader for both platforms, so that a file means the same in a folder and on
+//! Files of Models and their adapters: one reader for both platforms, so that a file means the same in a folder and on
 //! a cluster. It tells everything that is wrong at once, each with its line and what to do, and a
 //! faulty document never hides the others. Called by local mode on every change of its folder.
 
@@ -16,18 +16,20 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-use flexinfer_crds::Model;
+use flexinfer_crds::{LoRAAdapter, Model, ObjectMeta};
 
 pub use complaint::Complaint;
 
 use complaint::{Notes, Place};
-use envelope::Document;
+use envelope::{Document, Kind};
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// The Models without a fault, in the order of the file.
     pub models: Vec<ParsedModel>,
+    /// The LoRA adapters without a fault, in the order of the file.
+    pub adapters: Vec<ParsedAdapter>,
     /// What is worth knowing: skipped kinds, older spellings, options that do nothing.
     pub warnings: Vec<Complaint>,
     /// What keeps a document from being used.
@@ -43,41 +45,64 @@ pub struct ParsedModel {
     pub line: usize,
 }
 
+/// An adapter and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParsedAdapter {
+    /// The adapter, as the file says it.
+    pub adapter: LoRAAdapter,
+    /// The line where its document begins, counted from 1.
+    pub line: usize,
+}
+
 /// What the bytes of `file` hold; its name is only for complaints.
 pub fn parse(file: &str, bytes: &[u8]) -> Parsed {
     let mut notes = Notes::of(file);
-    let mut models: Vec<ParsedModel> = Vec::new();
+    let mut parsed = Parsed::default();
     if let Some(text) = text(bytes, &mut notes) {
         for node in reader::documents(text, &mut notes) {
             for document in envelope::open(&node, &mut notes) {
-                models.extend(read(&document, &models, &mut notes));
+                match document.kind {
+                    Kind::Model => read_model(&document, &mut parsed, &mut notes),
+                    Kind::LoRAAdapter => read_adapter(&document, &mut parsed, &mut notes),
+                }
             }
         }
     }
     let Notes { mut errors, mut warnings, .. } = notes;
     errors.sort_by_key(|complaint| (complaint.line, complaint.column));
     warnings.sort_by_key(|complaint| (complaint.line, complaint.column));
-    Parsed { models, warnings, errors }
+    Parsed { warnings, errors, ..parsed }
 }
 
-/// The Model of a document, unless it has a fault or its name is taken by an earlier one.
-fn read(
-    document: &Document<'_>,
-    earlier: &[ParsedModel],
-    notes: &mut Notes,
-) -> Option<ParsedModel> {
-    let model = object::model(document, notes)?;
-    let name = (&model.metadata.namespace, &model.metadata.name);
-    let twin = earlier
-        .iter()
-        .find(|known| (&known.model.metadata.namespace, &known.model.metadata.name) == name);
+/// Adds the Model of a document, unless it has a fault or its name is taken by an earlier one.
+fn read_model(document: &Document<'_>, parsed: &mut Parsed, notes: &mut Notes) {
+    let Some(model) = object::model(document, notes) else { return };
+    let twin = parsed.models.iter().find(|known| same(&known.model.metadata, &model.metadata));
     if let Some(twin) = twin {
-        let message =
-            format!("metadata.name: the Model on line {} has this name already", twin.line);
-        notes.error(document.node.place_of(["metadata", "name"]), message);
-        return None;
+        return taken(document, twin.line, notes);
     }
-    Some(ParsedModel { model, line: document.node.place.line })
+    parsed.models.push(ParsedModel { model, line: document.node.place.line });
+}
+
+/// The same for an adapter.
+fn read_adapter(document: &Document<'_>, parsed: &mut Parsed, notes: &mut Notes) {
+    let Some(adapter) = object::adapter(document, notes) else { return };
+    let twin =
+        parsed.adapters.iter().find(|known| same(&known.adapter.metadata, &adapter.metadata));
+    if let Some(twin) = twin {
+        return taken(document, twin.line, notes);
+    }
+    parsed.adapters.push(ParsedAdapter { adapter, line: document.node.place.line });
+}
+
+fn same(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    (&a.namespace, &a.name) == (&b.namespace, &b.name)
+}
+
+fn taken(document: &Document<'_>, line: usize, notes: &mut Notes) {
+    let kind = document.kind.name();
+    let message = format!("metadata.name: the {kind} on line {line} has this name already");
+    notes.error(document.node.place_of(["metadata", "name"]), message);
 }
 
 /// The file as text, without a byte-order mark.

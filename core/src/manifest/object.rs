@@ -1,12 +1,13 @@
-//! From a document to a Model: its metadata, its fields against the schema, the rules over several
-//! fields, and what its backend says about it.
+//! From a document to a Model or an adapter: its metadata, its fields against the schema; of a Model also
+//! the rules over several fields, and what its backend says about it.
 
-use flexinfer_crds::model::{broken_rules, schema};
-use flexinfer_crds::{GROUP, Model};
+use flexinfer_crds::model::broken_rules;
+use flexinfer_crds::{GROUP, LoRAAdapter, Model, lora_adapter, model};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::complaint::{Notes, Place};
-use super::envelope::{Document, VERSION};
+use super::envelope::{Document, Kind, VERSION};
 use super::metadata;
 use super::nearest::nearest;
 use super::node::Node;
@@ -19,45 +20,56 @@ const PARTS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// The Model of `document`, unless it has a fault; all faults are told in `notes`.
 pub(super) fn model(document: &Document<'_>, notes: &mut Notes) -> Option<Model> {
-    let node = document.node;
+    let known = notes.errors.len();
+    let model: Model = object(document, model::schema(), notes)?;
+    judge(&model, document.node, notes);
+    (notes.errors.len() == known).then_some(model)
+}
+
+/// The adapter of `document`, likewise.
+pub(super) fn adapter(document: &Document<'_>, notes: &mut Notes) -> Option<LoRAAdapter> {
+    object(document, lora_adapter::schema(), notes)
+}
+
+/// The object of `document`, whose fields are each in order.
+fn object<K: DeserializeOwned>(
+    document: &Document<'_>,
+    schema: &'static Value,
+    notes: &mut Notes,
+) -> Option<K> {
+    let (node, kind) = (document.node, document.kind.name());
     let known = notes.errors.len();
     for field in node.fields().iter().filter(|field| !PARTS.contains(&field.name.as_str())) {
         let hint = match nearest(&field.name, PARTS) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "what describes the model stands under `spec`".to_owned(),
+            None => format!("what describes the {} stands under `spec`", document.kind.noun()),
         };
         notes.error(field.place, format!("{}: unknown field; {hint}", field.name));
     }
     let metadata = metadata::read(node, notes);
-    let spec = spec(node, notes);
+    let spec = spec(node, document.kind, schema, notes);
     if notes.errors.len() > known {
         return None;
     }
     let object = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
-        "kind": "Model",
+        "kind": kind,
         "metadata": metadata,
         "spec": spec?,
     });
-    let model: Model = match serde_json::from_value(object) {
-        Ok(model) => model,
-        // The schema has been kept, so that this says something new about the two.
-        Err(error) => {
-            notes.error(node.place_of(["spec"]), format!("spec: {error}"));
-            return None;
-        }
-    };
-    judge(&model, node, notes);
-    (notes.errors.len() == known).then_some(model)
+    // The schema has been kept, so that an error says something new about the two.
+    let read = serde_json::from_value(object);
+    read.map_err(|error| notes.error(node.place_of(["spec"]), format!("spec: {error}"))).ok()
 }
 
 /// The spec as JSON, with its faults told.
-fn spec(node: &Node, notes: &mut Notes) -> Option<Value> {
+fn spec(node: &Node, kind: Kind, schema: &'static Value, notes: &mut Notes) -> Option<Value> {
+    let spec_schema = schema.get("properties")?.get("spec")?;
     let Some(spec) = node.field("spec") else {
-        notes.error(node.place, "spec is missing; say at least `backend` and `source`");
+        let message = format!("spec is missing; say at least {}", kind.least());
+        notes.error(node.place, message);
         return None;
     };
-    let spec_schema = schema().get("properties")?.get("spec")?;
     fields::check(spec_schema, &spec.node, "spec", notes);
     let Value::Object(mut json) = spec.node.to_json(false) else { return None };
     // Only in the free options does a null say something.

@@ -108,7 +108,7 @@ fn other_kinds_are_named_and_skipped() {
     let file = format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n---\napiVersion: ai.flexinfer/v1alpha1\n\
          kind: ModelDeployment\nmetadata:\n  name: old\n---\napiVersion: inference.flexinfer.ai/v1alpha2\n\
-         kind: LoRAAdapter\nmetadata: {{name: tuned}}\n---\n{one}"
+         kind: GPUProfile\nmetadata: {{name: tuned}}\n---\n{one}"
     );
     insta::assert_snapshot!(told(&file));
 }
@@ -278,4 +278,50 @@ proptest! {
         let parsed = parse("models.yaml", file.as_bytes());
         prop_assert!(!parsed.models.is_empty() || !parsed.errors.is_empty() || !parsed.warnings.is_empty());
     }
+}
+
+const ADAPTER: &str = "apiVersion: inference.flexinfer.ai/v1alpha2
+kind: LoRAAdapter
+metadata:
+  name: sql
+spec:
+  modelRef: small
+  adapterName: sql-expert
+  source: {type: LocalPath, uri: ./adapters/sql}
+";
+
+#[test]
+fn an_adapter_is_read_beside_its_model() {
+    let parsed = parse("models.yaml", format!("{}---\n{ADAPTER}", with("")).as_bytes());
+    assert_eq!((parsed.errors, parsed.warnings), (Vec::new(), Vec::new()));
+    assert_eq!(parsed.models.len(), 1);
+    let adapter = &parsed.adapters[0].adapter;
+    assert_eq!(adapter.metadata.name.as_deref(), Some("sql"));
+    assert_eq!((&*adapter.spec.model_ref, &*adapter.spec.adapter_name), ("small", "sql-expert"));
+    assert_eq!(adapter.spec.source.uri, "./adapters/sql");
+}
+
+#[test]
+fn mistakes_in_an_adapter_are_told_at_their_lines() {
+    let mut told = String::new();
+    for (right, wrong) in [
+        ("  modelRef: small\n", ""),
+        ("modelRef", "model"),
+        ("sql-expert", "\"two words\""),
+        ("LocalPath", "Folder"),
+        ("  source: {type: LocalPath, uri: ./adapters/sql}\n", "  source: ./adapters/sql\n"),
+        ("kind: LoRAAdapter", "kind: LoraAdapter"),
+        ("v1alpha2", "v1alpha1"),
+    ] {
+        let parsed = parse("models.yaml", ADAPTER.replace(right, wrong).as_bytes());
+        assert!(parsed.adapters.is_empty(), "{wrong}");
+        for error in parsed.errors {
+            told.push_str(&format!("{error}\n"));
+        }
+    }
+    let twice = format!("{ADAPTER}---\n{ADAPTER}");
+    let parsed = parse("models.yaml", twice.as_bytes());
+    assert_eq!(parsed.adapters.len(), 1);
+    told.push_str(&parsed.errors[0].to_string());
+    insta::assert_snapshot!(told);
 }

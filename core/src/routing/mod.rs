@@ -11,6 +11,7 @@
 
 mod choice;
 mod key;
+mod labels;
 mod least_loaded;
 mod pins;
 mod preferences;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use choice::Rank;
 pub use key::{Key, Source};
+pub use labels::{LabelRouting, Member};
 pub use pins::Pins;
 pub use preferences::Preferences;
 pub use roster::{Roster, Wish};

@@ -1,6 +1,7 @@
 //! The local platform: engines as processes on this machine, models as files in a watched folder.
 //! `core` decides which engine runs; this acts.
 
+mod adapters;
 mod claim;
 mod engines;
 mod folder;
@@ -15,7 +16,7 @@ mod world;
 
 pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Settings, Sink};
-pub use folder::{Contents, Folder, FolderError, Listed};
+pub use folder::{Contents, Folder, FolderError, Listed, ListedAdapter};
 pub use run::run;
 pub use supervise::supervise;
 pub use terminal::{Banner, Lines, Row};

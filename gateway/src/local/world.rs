@@ -86,6 +86,9 @@ impl World {
             warn!("{complaint}");
         }
         self.metrics.know(taken.fleet.listed().map(|served| served.name()));
+        if let Some(engines) = self.processes.engines() {
+            engines.know_adapters(taken.adapters);
+        }
         self.processes.know(taken.models);
         let fleet = Arc::new(taken.fleet);
         self.fleet.store(Arc::clone(&fleet));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flexinfer_core::callers::Callers;
+use flexinfer_core::cors::Origins;
 use flexinfer_core::limits::{Admission, Clamp, Policy, Rate};
 
 use super::reader::Reader;
@@ -20,6 +21,11 @@ pub struct RuleArguments {
     /// [PROXY_AUTH_ENABLED] [default: false, or true with --keys-file]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Callers")]
     pub auth_enabled: Option<String>,
+
+    /// Pages in browsers that may read answers: origins with commas between them, such as
+    /// https://chat.example.com or http://localhost:*, or * for every page [FLEXINFER_CORS_ORIGINS]
+    #[arg(long, value_name = "ORIGINS", help_heading = "Callers")]
+    pub cors_origins: Option<String>,
 
     /// Whether requests are limited by the second [PROXY_RATE_LIMIT_ENABLED] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Limits")]
@@ -91,6 +97,8 @@ pub struct RuleSettings {
     pub keys_file: Option<PathBuf>,
     /// The caller of `PROXY_AUTH_TOKEN`; nobody where it is not set.
     pub token: Callers,
+    /// The pages in browsers that may read answers.
+    pub origins: Origins,
     /// The limits that hold whoever asks.
     pub policy: Policy,
     /// Whether requests must be well-formed.
@@ -133,6 +141,7 @@ impl RuleSettings {
             authenticate,
             keys_file,
             token: Callers::of_token(&token),
+            origins: origins(read, arguments.cors_origins.as_deref()),
             policy: policy(read, arguments),
             validate: read.choice(
                 "validate-requests",
@@ -142,6 +151,20 @@ impl RuleSettings {
             clamp: clamp(read, arguments),
             admission: admission(read, arguments, default_max_tokens),
             default_max_tokens,
+        }
+    }
+}
+
+fn origins<E: Fn(&str) -> Option<String>>(read: &mut Reader<'_, E>, flag: Option<&str>) -> Origins {
+    let Some(given) = read.given("cors-origins", flag) else { return Origins::default() };
+    match given.text.parse::<Origins>() {
+        Ok(origins) => {
+            read.show("cors-origins", &origins);
+            origins
+        }
+        Err(error) => {
+            read.complain(format!("{}: {error}", given.from));
+            Origins::default()
         }
     }
 }

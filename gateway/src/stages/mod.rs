@@ -6,6 +6,8 @@
 
 pub(crate) mod receive;
 
+pub(crate) mod cors;
+
 pub(crate) mod identify;
 
 pub(crate) mod lists;
@@ -51,6 +53,8 @@ use pingora_core::{BError, Error, ErrorType};
 pub(crate) enum Stop {
     /// The gateway answers by itself.
     Answered(respond::Own),
+    /// A browser is told whether its page may ask.
+    Preflight,
     /// The gateway says why not.
     Rejected(Rejection),
     /// Nobody is there to be answered.

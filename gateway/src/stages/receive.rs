@@ -14,8 +14,8 @@ use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora_proxy::Session;
 
-use super::Stop;
 use super::respond::Own;
+use super::{Stop, cors};
 use crate::context::Context;
 use crate::lifecycle::Phase;
 use crate::parts::Parts;
@@ -77,6 +77,7 @@ pub(crate) fn receive(
     let place = locate(uri.path(), |name| fleet.knows(name));
     context.dialect = place.dialect();
     admit(parts, session, context)?;
+    cors::cors(parts, session, context)?;
     let head = session.req_header();
     let call = match place.asked(head.method.as_str())? {
         Asked::Page { page, name } => return Ok(Request::Page(page, name)),

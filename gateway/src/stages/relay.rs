@@ -11,8 +11,8 @@ use memchr::memmem;
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
-use super::limit;
 use super::receive::REQUEST_ID;
+use super::{cors, limit};
 use crate::context::Context;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
@@ -39,8 +39,10 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
         head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"))?;
     }
     let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    context.answer.usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
+    let usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
+    context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
     tell_limits(head, context)?;
+    cors::tell(head, context)?;
     follow_stream(head, context, events)?;
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;

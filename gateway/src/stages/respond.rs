@@ -15,6 +15,7 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
+use super::cors;
 use super::receive::REQUEST_ID;
 use crate::context::Context;
 
@@ -44,6 +45,14 @@ impl Own {
 pub(crate) async fn own(session: &mut Session, context: &Context, own: Own) -> Result<()> {
     let head = head(context, own.status, own.content_type, own.body.len())?;
     write(session, head, own.body).await
+}
+
+/// Tells a browser whether its page may ask.
+pub(crate) async fn preflight(session: &mut Session, context: &Context) -> Result<()> {
+    let mut head = ResponseHeader::build(204, Some(6))?;
+    cors::tell(&mut head, context)?;
+    cors::tell_before(&mut head, session, context)?;
+    write(session, head, Bytes::new()).await
 }
 
 /// Tells programs why, in dialects too that have no place for a code.
@@ -106,6 +115,7 @@ fn head(
     if let Some(id) = &context.request_id {
         head.insert_header(REQUEST_ID, id.clone())?;
     }
+    cors::tell(&mut head, context)?;
     Ok(head)
 }
 

@@ -14,6 +14,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::Dialect;
+
 /// The most bytes of a key and its value that are waited for.
 const LONGEST_VALUE: usize = 4 * 1024;
 /// The longest reason that is believed, in bytes.
@@ -41,30 +43,48 @@ pub struct UsageReader {
     finished: bool,
     /// What may be the beginning of a key, or a key and the beginning of its value.
     pending: Vec<u8>,
+    finders: &'static Finders,
 }
+
+/// The search for each key that tells something in one dialect.
+type Finders = [(Key, Finder<'static>); 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Usage,
     FinishReason,
     StopReason,
+    /// Ollama's tokens of the request.
+    PromptEvalCount,
+    /// Ollama's tokens of the answer.
+    EvalCount,
+    /// Ollama's reason.
+    DoneReason,
 }
 
 impl Key {
     const ALL: [Self; 3] = [Self::Usage, Self::FinishReason, Self::StopReason];
+    const OF_OLLAMA: [Self; 3] = [Self::PromptEvalCount, Self::EvalCount, Self::DoneReason];
 
     const fn text(self) -> &'static [u8] {
         match self {
             Self::Usage => b"\"usage\"",
             Self::FinishReason => b"\"finish_reason\"",
             Self::StopReason => b"\"stop_reason\"",
+            Self::PromptEvalCount => b"\"prompt_eval_count\"",
+            Self::EvalCount => b"\"eval_count\"",
+            Self::DoneReason => b"\"done_reason\"",
         }
     }
 }
 
 /// Made once: preparing a search costs more than searching a short answer.
-static FINDERS: LazyLock<[(Key, Finder<'static>); 3]> =
-    LazyLock::new(|| Key::ALL.map(|key| (key, Finder::new(key.text()))));
+static FINDERS: LazyLock<Finders> = LazyLock::new(|| finders(Key::ALL));
+static FINDERS_OF_OLLAMA: LazyLock<Finders> = LazyLock::new(|| finders(Key::OF_OLLAMA));
+
+fn finders(keys: [Key; 3]) -> Finders {
+    keys.map(|key| (key, Finder::new(key.text())))
+}
 
 /// What became of a key that was found.
 enum Found {
@@ -79,14 +99,24 @@ impl UsageReader {
     /// images, sound, anything compressed.
     pub fn for_answer(content_type: Option<&str>, content_encoding: Option<&str>) -> Option<Self> {
         let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        let readable = ["application/json", "text/event-stream"];
+        let readable = ["application/json", "text/event-stream", "application/x-ndjson"];
         let readable = readable.iter().any(|readable| kind.eq_ignore_ascii_case(readable));
         let plain = content_encoding.is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
         (readable && plain).then(|| Self {
             usage: Usage::default(),
             finished: false,
             pending: Vec::new(),
+            finders: &FINDERS,
         })
+    }
+
+    /// The same for an answer of another dialect than OpenAI's. Anthropic's is read like OpenAI's.
+    #[must_use]
+    pub fn in_dialect(self, dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Ollama => Self { finders: &FINDERS_OF_OLLAMA, ..self },
+            _ => self,
+        }
     }
 
     /// What was read so far.
@@ -113,8 +143,8 @@ impl UsageReader {
         let mut from = 0;
         loop {
             let rest = bytes.get(from..).unwrap_or_default();
-            let Some((at, key)) = Self::next_key(rest) else {
-                return bytes.len() - begun_key(rest);
+            let Some((at, key)) = self.next_key(rest) else {
+                return bytes.len() - self.begun_key(rest);
             };
             let after_key = at + key.text().len();
             match self.read(key, rest.get(after_key..).unwrap_or_default()) {
@@ -124,9 +154,9 @@ impl UsageReader {
         }
     }
 
-    fn next_key(bytes: &[u8]) -> Option<(usize, Key)> {
+    fn next_key(&self, bytes: &[u8]) -> Option<(usize, Key)> {
         let find = |(key, finder): &(Key, Finder<'_>)| finder.find(bytes).map(|at| (at, *key));
-        FINDERS.iter().filter_map(find).min_by_key(|(at, _)| *at)
+        self.finders.iter().filter_map(find).min_by_key(|(at, _)| *at)
     }
 
     /// Reads the value of `key` from the bytes behind it.
@@ -139,7 +169,12 @@ impl UsageReader {
         match (key, value.first()) {
             (_, None) => Found::Unfinished,
             (Key::Usage, Some(b'{')) => self.read_counts(value),
-            (Key::FinishReason | Key::StopReason, Some(b'"')) => self.read_reason(key, value),
+            (Key::FinishReason | Key::StopReason | Key::DoneReason, Some(b'"')) => {
+                self.read_reason(key, value)
+            }
+            (Key::PromptEvalCount | Key::EvalCount, Some(b'0'..=b'9')) => {
+                self.read_count(key, value)
+            }
             _ => Found::Settled,
         }
     }
@@ -158,6 +193,20 @@ impl UsageReader {
         }
     }
 
+    fn read_count(&mut self, key: Key, value: &[u8]) -> Found {
+        let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == value.len() {
+            return Found::Unfinished;
+        }
+        let text = value.get(..digits).and_then(|digits| std::str::from_utf8(digits).ok());
+        let count = text.and_then(|text| text.parse().ok());
+        match key {
+            Key::PromptEvalCount => self.usage.prompt_tokens = count,
+            _ => self.usage.completion_tokens = count,
+        }
+        Found::Settled
+    }
+
     fn read_reason(&mut self, key: Key, value: &[u8]) -> Found {
         let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let content = value.get(1..).unwrap_or_default();
@@ -169,7 +218,7 @@ impl UsageReader {
             .collect();
         match content.get(reason.len()) {
             None => return Found::Unfinished,
-            Some(b'"') if key == Key::FinishReason || !self.finished => {
+            Some(b'"') if key != Key::StopReason || !self.finished => {
                 self.finished |= key == Key::FinishReason;
                 self.usage.finish_reason = Some(reason);
             }
@@ -177,14 +226,15 @@ impl UsageReader {
         }
         Found::Settled
     }
-}
 
-/// How many of the last bytes may be the beginning of a key.
-fn begun_key(bytes: &[u8]) -> usize {
-    let begins = |length: &usize| {
-        let tail = bytes.get(bytes.len() - length..).unwrap_or_default();
-        Key::ALL.iter().any(|key| key.text().starts_with(tail))
-    };
-    let longest = Key::ALL.iter().map(|key| key.text().len() - 1).max().unwrap_or_default();
-    (1..=longest.min(bytes.len())).rev().find(begins).unwrap_or_default()
+    /// How many of the last bytes may be the beginning of a key.
+    fn begun_key(&self, bytes: &[u8]) -> usize {
+        let keys = || self.finders.iter().map(|(key, _)| key.text());
+        let begins = |length: &usize| {
+            let tail = bytes.get(bytes.len() - length..).unwrap_or_default();
+            keys().any(|key| key.starts_with(tail))
+        };
+        let longest = keys().map(|key| key.len() - 1).max().unwrap_or_default();
+        (1..=longest.min(bytes.len())).rev().find(begins).unwrap_or_default()
+    }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Usage, UsageReader};
+use crate::openai::Dialect;
 
 fn reader() -> UsageReader {
     UsageReader::for_answer(Some("text/event-stream; charset=utf-8"), None).expect("readable")
@@ -151,5 +152,19 @@ proptest! {
         for chunk in chunks {
             reader.look(&chunk);
         }
+    }
+}
+
+#[test]
+fn ollamas_lines_tell_their_tokens_at_the_end() {
+    let answer = "{\"model\":\"m\",\"message\":{\"content\":\"\\\"eval_count\\\":9\"},\"done\":false}\n\
+        {\"model\":\"m\",\"done\":true,\"done_reason\":\"length\",\"prompt_eval_count\": 26,\"eval_count\":298}\n";
+    for size in 1..answer.len() {
+        let reader = UsageReader::for_answer(Some("application/x-ndjson"), None);
+        let mut reader = reader.expect("readable").in_dialect(Dialect::Ollama);
+        for chunk in answer.as_bytes().chunks(size) {
+            reader.look(chunk);
+        }
+        assert_eq!(*reader.usage(), usage(26, 298, None, "length"), "in pieces of {size}");
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::loading::Loading;
 use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
-use super::{Shared, external, failures, file_name, gpus, programs, weights};
+use super::{Shared, adapters, external, failures, file_name, gpus, programs, weights};
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;
@@ -186,9 +186,17 @@ impl Life {
     fn launch(&self, backend: Backend, model: ModelPlace) -> Result<Launch, Failure> {
         let port = self.shared.ports.free().map_err(|error| failures::no_port(&error))?;
         let folder = self.folder();
-        let launch = backend
-            .launch(&*self.model, &self.placement(port, model))
+        let adapters = self.shared.adapters_of(&self.id);
+        let placement = Placement {
+            adapters: u32::try_from(adapters.len()).unwrap_or(u32::MAX),
+            adapter_rank: adapters::rank(&adapters),
+            ..self.placement(port, model)
+        };
+        let mut launch = backend
+            .launch(&*self.model, &placement)
             .map_err(|error| failures::not_launched(&error))?;
+        let folder_of_models = &self.shared.settings.models;
+        launch.after_start.extend(adapters::calls(backend, &adapters, folder_of_models));
         let write = |path: &Path, contents: &str| {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(path, contents)

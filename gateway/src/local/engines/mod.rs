@@ -4,6 +4,7 @@
 //! Guardrail: every instance that was started ends in exactly one report of `Failed` or `Gone`, and
 //! only after nothing of its processes is left.
 
+mod adapters;
 mod ask;
 mod calls;
 mod external;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use flexinfer_core::activation::Report;
 use flexinfer_core::ids::{InstanceId, ModelId};
-use flexinfer_crds::Model;
+use flexinfer_crds::{LoRAAdapter, Model};
 use flexinfer_fetching::FetchSettings;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -67,7 +68,11 @@ struct Shared {
     ports: Ports,
     outputs: Mutex<HashMap<ModelId, Arc<Output>>>,
     running: Mutex<HashMap<InstanceId, StopOrder>>,
+    adapters: Mutex<Adapters>,
 }
+
+/// LoRA adapters by the model that they are added to.
+type Adapters = HashMap<ModelId, Vec<Arc<LoRAAdapter>>>;
 
 /// Set once an instance shall end, to how long it may take.
 type StopOrder = watch::Sender<Option<Duration>>;
@@ -81,6 +86,7 @@ impl Engines {
             ports: Ports::default(),
             outputs: Mutex::default(),
             running: Mutex::default(),
+            adapters: Mutex::default(),
         };
         Self { shared: Arc::new(shared), tasks: TaskTracker::new(), runtime }
     }
@@ -106,6 +112,11 @@ impl Engines {
             },
             &self.runtime,
         );
+    }
+
+    /// The adapters that engines are started with from now on.
+    pub fn know_adapters(&self, adapters: HashMap<ModelId, Vec<Arc<LoRAAdapter>>>) {
+        *self.shared.adapters.lock() = adapters;
     }
 
     /// Asks an instance to end, by SIGTERM and, after `grace`, by SIGKILL; returns at once. An
@@ -150,6 +161,10 @@ fn order_stop(stop: &StopOrder, grace: Duration) {
 }
 
 impl Shared {
+    fn adapters_of(&self, model: &ModelId) -> Vec<Arc<LoRAAdapter>> {
+        self.adapters.lock().get(model).cloned().unwrap_or_default()
+    }
+
     fn output(&self, model: &ModelId) -> Arc<Output> {
         let mut outputs = self.outputs.lock();
         let output = outputs.entry(model.clone()).or_insert_with(|| {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flexinfer_core::ids::ModelId;
+use flexinfer_core::manifest::ParsedAdapter;
 use flexinfer_crds::Model;
 
+use super::adapters::Adapters;
 use super::{Contents, Listed};
 
 /// What was understood of one file.
@@ -14,6 +16,8 @@ use super::{Contents, Listed};
 pub(super) struct Understood {
     /// The Models it defines, each with the line where its document begins.
     pub(super) models: Vec<(Model, usize)>,
+    /// The LoRA adapters it defines.
+    pub(super) adapters: Vec<ParsedAdapter>,
     /// What should be changed and does no harm.
     pub(super) warnings: Vec<String>,
     /// What could not be understood.
@@ -24,6 +28,7 @@ pub(super) struct Understood {
 #[derive(Default)]
 pub(super) struct Catalog {
     files: BTreeMap<PathBuf, Definitions>,
+    adapters: Adapters,
     /// The file that each Model is served from, while several may define it.
     owners: HashMap<ModelId, PathBuf>,
     /// The last version of each Model, also of those that were removed.
@@ -48,6 +53,7 @@ impl Catalog {
     /// understood now: one of them is what the error is about.
     pub(super) fn update(&mut self, file: &Path, understood: Understood) {
         let mut models: Vec<(ModelId, Arc<Model>, usize)> = Vec::new();
+        self.adapters.update(file, understood.adapters, !understood.errors.is_empty());
         let mut complaints = understood.warnings;
         for (model, line) in understood.models {
             let id = id_of(&model);
@@ -85,6 +91,7 @@ impl Catalog {
     /// Takes in that a file is gone.
     pub(super) fn remove(&mut self, file: &Path) {
         self.files.remove(file);
+        self.adapters.remove(file);
     }
 
     /// What all files together say. A Model that two files define stays with the file it came from
@@ -115,7 +122,8 @@ impl Catalog {
         }
         self.owners =
             models.iter().map(|listed| (listed.id.clone(), listed.file.clone())).collect();
-        Contents { models, complaints }
+        let adapters = self.adapters.contents(&mut complaints);
+        Contents { models, adapters, complaints }
     }
 
     fn generation(&mut self, id: &ModelId, model: &Arc<Model>) -> u64 {
@@ -163,7 +171,7 @@ mod tests {
     fn says(models: &[(&str, i32)], errors: &[&str]) -> Understood {
         let models = models.iter().map(|(name, priority)| (model(name, *priority), 1)).collect();
         let errors = errors.iter().map(|&error| error.to_owned()).collect();
-        Understood { models, errors, warnings: Vec::new() }
+        Understood { models, errors, ..Understood::default() }
     }
 
     /// The Models as `name@generation/file`.

@@ -1,6 +1,7 @@
 //! The folder of Models: read at the start, watched from then on. What is published is always whole:
 //! a file that cannot be understood keeps what it said before, and says what is wrong with it.
 
+mod adapters;
 mod catalog;
 mod contents;
 mod understand;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flexinfer_core::ids::ModelId;
-use flexinfer_crds::Model;
+use flexinfer_crds::{LoRAAdapter, Model};
 
 pub use watch::Folder;
 
@@ -34,11 +35,26 @@ pub struct Listed {
     pub line: usize,
 }
 
+/// One LoRA adapter that a file defines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedAdapter {
+    /// Its namespace and name.
+    pub id: ModelId,
+    /// The adapter as its file says it.
+    pub adapter: Arc<LoRAAdapter>,
+    /// The file that defines it.
+    pub file: PathBuf,
+    /// The line in that file where its document begins, from 1 on.
+    pub line: usize,
+}
+
 /// What the folder says at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
     /// The Models to serve, in the order of their names.
     pub models: Vec<Listed>,
+    /// The LoRA adapters to serve, in the order of their names.
+    pub adapters: Vec<ListedAdapter>,
     /// What is wrong with the files as they are now, for people: `file:line: message`. Not logged
     /// here, so that whoever takes the contents tells it together with what else is wrong.
     pub complaints: Vec<String>,

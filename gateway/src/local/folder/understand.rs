@@ -14,6 +14,7 @@ pub(super) fn file(path: &Path, bytes: &[u8]) -> Understood {
     let parsed = manifest::parse(&name, bytes);
     let mut understood = Understood {
         models: Vec::new(),
+        adapters: parsed.adapters,
         warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
         errors: parsed.errors.iter().map(ToString::to_string).collect(),
     };
