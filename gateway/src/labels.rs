@@ -4,29 +4,51 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use flexinfer_core::fleet::Served;
+use flexinfer_core::routing::{Key, LabelRouting, Member, Said};
 use parking_lot::Mutex;
 
 use crate::parts::LivenessOf;
 
-/// Whose turn it is, for each label that was asked for. As many as there are labels, since a name that
-/// is none does not come here.
+/// Chooses among the models of labels.
 #[derive(Debug, Default)]
 pub struct Labels {
+    routing: LabelRouting,
+    /// Whose turn it is, for each label that was asked for. As many as there are labels, since a name
+    /// that is none does not come here.
     turns: Mutex<HashMap<Box<str>, usize>>,
 }
 
 impl Labels {
-    /// The next of `models` that are up; if none is, the next of all, which wakes it.
+    /// Labels whose requests are spread by `routing`.
+    pub fn new(routing: LabelRouting) -> Self {
+        Self { routing, turns: Mutex::default() }
+    }
+
+    /// What keeps a request together with others.
+    pub(crate) fn key(&self, said: &Said<'_>) -> Option<Key> {
+        self.routing.key(said)
+    }
+
+    /// The one of `models` that answers a request for `label`.
     pub(crate) fn choose(
         &self,
         label: &str,
+        key: Option<&Key>,
         models: &[Arc<Served>],
         liveness: &LivenessOf,
     ) -> Option<Arc<Served>> {
-        let up: Vec<_> = models.iter().filter(|model| liveness(model).ready).collect();
-        let eligible = if up.is_empty() { models.iter().collect() } else { up };
-        let turn = self.turn(label);
-        eligible.get(turn.checked_rem(eligible.len())?).map(|model| Arc::clone(model))
+        let names: Vec<String> =
+            models.iter().map(|model| model.effective.id.to_string()).collect();
+        let members: Vec<Member<'_>> = names
+            .iter()
+            .zip(models)
+            .map(|(name, model)| {
+                let liveness = liveness(model);
+                Member { name, ready: liveness.ready, load: liveness.load }
+            })
+            .collect();
+        let place = self.routing.choose(&members, key, self.turn(label))?;
+        models.get(place).cloned()
     }
 
     fn turn(&self, label: &str) -> usize {

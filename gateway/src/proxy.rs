@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use flexinfer_core::fleet::Named;
 use flexinfer_core::openai::apis::Streams;
 use flexinfer_core::rejection::Rejection;
 use pingora_core::modules::http::HttpModules;
@@ -19,7 +20,6 @@ use crate::context::{Body, Context, Target};
 use crate::parts::Parts;
 use crate::server;
 use crate::stages::receive::Request;
-use crate::stages::resolve::Resolved;
 use crate::stages::{
     Stop, account, client_left, connect, dispatch, identify, judge, limit, lists, read, receive,
     relay, resolve, respond, send, understand,
@@ -55,30 +55,31 @@ impl Proxy {
         let caller = context.ruled.caller.clone();
         let caller = caller.as_deref();
         // What the head settles is settled before the body is read, or invited by a 100.
-        let find = |name: &str| resolve::resolve(parts, &fleet, caller, &call, name);
-        let mut resolved = call.model.as_deref().map(find).transpose()?;
-        if let Some(resolved) = &resolved {
-            limit::by_head(parts, context, &resolved.served)?;
+        let find = |name: &str| resolve::resolve(&fleet, caller, &call, name);
+        let mut named = call.model.as_deref().map(find).transpose()?;
+        if let Some(model) = named.as_ref().and_then(Named::single) {
+            limit::by_head(parts, context, model)?;
         }
         let mut stream = false;
         if let Some((received, held)) = read::read(parts, session, context.started).await? {
             let headers = &session.req_header().headers;
             let understood = understand::understand(call.operation, headers, &received)?;
-            if resolved.is_none()
+            if named.is_none()
                 && let Some(name) = understood.model()
             {
-                resolved = Some(find(name)?);
+                named = Some(find(name)?);
             }
             let streams = call.operation.map_or(Streams::Asked, |operation| operation.streams);
             stream = understood.stream(streams, &received);
             let changes = Vec::new();
             context.body = Some(Body { received, understood, changes, upload: None, _held: held });
         }
-        let Resolved { served, adapter } = resolved.ok_or(Rejection::ModelMissing)?;
+        let named = named.ok_or(Rejection::ModelMissing)?;
+        let served = resolve::choose(parts, session, context.body.as_ref(), &named)?;
         let series = parts.metrics.model(served.name());
         context.target = Some(Target {
             served: Arc::clone(&served),
-            adapter,
+            adapter: named.adapter().map(|adapter| Arc::clone(&adapter.name)),
             named_in_query: call.is_named_in_query(),
             path: call.path,
             prefix: call.prefix,

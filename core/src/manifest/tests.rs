@@ -316,7 +316,7 @@ fn mistakes_in_an_adapter_are_told_at_their_lines() {
         let parsed = parse("models.yaml", ADAPTER.replace(right, wrong).as_bytes());
         assert!(parsed.adapters.is_empty(), "{wrong}");
         for error in parsed.errors {
-            told.push_str(&format!("{error}\n"));
+            told.extend([error.to_string().as_str(), "\n"]);
         }
     }
     let twice = format!("{ADAPTER}---\n{ADAPTER}");

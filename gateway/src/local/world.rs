@@ -124,7 +124,7 @@ impl World {
             fleet: Arc::clone(&self.fleet),
             dispatch: Arc::new(Arc::clone(&self.queues)),
             liveness: Arc::new(move |served| liveness(&queues, served)),
-            labels: Labels::default(),
+            labels: Labels::new(settings.label_routing),
             routing: settings.queue.routing,
             limits: settings.limits,
             rules: self.rules.clone(),
@@ -214,6 +214,8 @@ async fn heed(
 }
 
 fn liveness(queues: &Queues, served: &Served) -> Liveness {
-    let phase = queues.member(&served.effective.id).map_or(Phase::Idle, |member| member.phase);
-    Liveness { ready: phase == Phase::Ready, phase: phase.into() }
+    let member = queues.member(&served.effective.id);
+    let phase = member.as_ref().map_or(Phase::Idle, |member| member.phase);
+    let load = member.map_or(0, |member| u64::from(member.in_flight) + member.waiting as u64);
+    Liveness { ready: phase == Phase::Ready, phase: phase.into(), load }
 }

@@ -151,6 +151,11 @@ pub struct ServeArguments {
     /// [FLEXINFER_BUSY_WAIT] [default: 60s]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub busy_wait: Option<String>,
+    /// How requests for a service label are spread over its models: round-robin, least-loaded,
+    /// prefix-or-rr, session-or-rr or prefix-session-or-rr [FLEXINFER_PROXY_LABEL_GROUP_ROUTING]
+    /// [default: round-robin]
+    #[arg(long, value_name = "MODE", help_heading = "Engines")]
+    pub label_routing: Option<String>,
     /// Connections tried for one request, 1 to 3 [FLEXINFER_PROXY_UPSTREAM_MAX_ATTEMPTS] [default: 2]
     #[arg(long, value_name = "COUNT", help_heading = "Engines")]
     pub upstream_attempts: Option<String>,

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flexinfer_core::queueing::{Backoff, Policy};
+use flexinfer_core::routing::LabelRouting;
 use flexinfer_fetching::{FetchSettings, Token};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -57,6 +58,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Who may send how much.
     pub rules: RuleSettings,
+    /// How requests for a service label are spread over its models.
+    pub label_routing: LabelRouting,
     /// The bytes of all bodies held at once.
     pub max_buffered_bytes: u64,
     /// How patient queues are.
@@ -104,6 +107,11 @@ impl Settings {
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
             limits: limits(&mut read, arguments),
             rules: RuleSettings::read(&mut read, &arguments.rules),
+            label_routing: read.choice(
+                "label-routing",
+                arguments.label_routing.as_deref(),
+                LabelRouting::RoundRobin,
+            ),
             max_buffered_bytes: read.size(
                 "max-buffered-bytes",
                 arguments.max_buffered_bytes.as_deref(),

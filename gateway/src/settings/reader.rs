@@ -27,6 +27,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("drain-delay", "PROXY_SHUTDOWN_DRAIN_DELAY"),
     ("shutdown-timeout", "PROXY_GRACEFUL_SHUTDOWN_TIMEOUT"),
     ("upstream-attempts", "FLEXINFER_PROXY_UPSTREAM_MAX_ATTEMPTS"),
+    ("label-routing", "FLEXINFER_PROXY_LABEL_GROUP_ROUTING"),
     ("hf-endpoint", "HF_ENDPOINT"),
 ];
 
@@ -271,6 +272,10 @@ pub(super) trait Choices {
 
 impl Choices for bool {
     const CHOICES: &'static [&'static str] = &["true", "false"];
+}
+
+impl Choices for flexinfer_core::routing::LabelRouting {
+    const CHOICES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
 impl Choices for super::LogFormat {

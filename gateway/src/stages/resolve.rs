@@ -5,44 +5,54 @@ use std::sync::Arc;
 
 use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
+use flexinfer_core::openai::Understood;
 use flexinfer_core::rejection::Rejection;
+use flexinfer_core::routing::{KeyLengths, Said};
+use pingora_proxy::Session;
 
 use super::receive::Call;
+use crate::context::Body;
 use crate::parts::Parts;
 
-/// Which model a request is for.
-pub(crate) struct Resolved {
-    /// The model.
-    pub(crate) served: Arc<Served>,
-    /// The name of the adapter that is asked for, as its engine knows it.
-    pub(crate) adapter: Option<Arc<str>>,
-}
-
-/// The model that `name` means in `fleet` for `caller`.
+/// What `name` means in `fleet` for `caller`: at least one model that may answer.
 pub(crate) fn resolve(
-    parts: &Parts,
     fleet: &Fleet,
     caller: Option<&Caller>,
     call: &Call,
     name: &str,
-) -> Result<Resolved, Rejection> {
+) -> Result<Named, Rejection> {
     let allowed = allowed(caller);
     let named = allowed.lookup(fleet, name)?;
     let api = call.operation.map(|operation| operation.api);
     let path = call.path.split('?').next().unwrap_or_default();
-    let named =
-        fleet.serving(&named, api, path).map_err(|rejection| allowed.discreet(rejection))?;
-    let adapter = named.adapter().map(|adapter| Arc::clone(&adapter.name));
-    let served = choose(parts, &named).ok_or(Rejection::Internal)?;
-    Ok(Resolved { served, adapter })
+    fleet.serving(&named, api, path).map_err(|rejection| allowed.discreet(rejection))
 }
 
-/// One of the candidates, of which there is at least one.
-fn choose(parts: &Parts, named: &Named) -> Option<Arc<Served>> {
-    match named.label() {
-        Some(label) => parts.labels.choose(label, named.candidates(), &parts.liveness),
+/// The model that answers, of those that `named` leads to.
+pub(crate) fn choose(
+    parts: &Parts,
+    session: &Session,
+    body: Option<&Body>,
+    named: &Named,
+) -> Result<Arc<Served>, Rejection> {
+    let chosen = match named.label() {
         None => named.single().cloned(),
-    }
+        Some(label) => {
+            let headers = &session.req_header().headers;
+            let json = body.and_then(|body| match &body.understood {
+                Understood::Json(facts) => Some((facts, body.received.as_ref())),
+                Understood::Form(_) | Understood::Opaque => None,
+            });
+            let key = parts.labels.key(&Said {
+                header: &|name| headers.get(name).and_then(|value| value.to_str().ok()),
+                json,
+                lengths: KeyLengths::default(),
+            });
+            parts.labels.choose(label, key.as_ref(), named.candidates(), &parts.liveness)
+        }
+    };
+    // What was resolved leads to at least one.
+    chosen.ok_or(Rejection::Internal)
 }
 
 /// The models that `caller` may use.

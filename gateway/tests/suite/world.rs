@@ -279,7 +279,7 @@ impl World {
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
             rules,
             routing: Preferences::default(),
-            liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle" }),
+            liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle", load: 0 }),
             labels: Labels::default(),
             limits,
             budget: Arc::clone(&budget),

@@ -18,6 +18,8 @@ pub struct Liveness {
     pub ready: bool,
     /// The Model's phase, such as `Idle`, `Loading` or `Ready`.
     pub phase: &'static str,
+    /// Requests in flight and waiting.
+    pub load: u64,
 }
 
 /// In whose shape the path that OpenAI and Anthropic share, `/v1/models`, is answered.
@@ -151,7 +153,8 @@ mod tests {
         let (fleet, conflicts) =
             Fleet::with_adapters(models, vec![adapter("default", "sql", "base", "sql-expert")]);
         assert_eq!(conflicts, []);
-        let liveness = |model: &Served| Liveness { ready: model.name() == "base", phase: "Ready" };
+        let liveness =
+            |model: &Served| Liveness { ready: model.name() == "base", phase: "Ready", load: 0 };
         let lists = Lists { fleet: &fleet, seen: |_: &Served| true, liveness };
         let all = ["base", "sql-expert", "zeta"];
         assert_eq!(ids(&lists.models_list(Shape::OpenAi), "data"), all);

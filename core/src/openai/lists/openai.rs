@@ -99,7 +99,7 @@ mod tests {
     use crate::fleet::tests::served;
     use crate::openai::lists::{Lists, Shape};
 
-    const ASLEEP: Liveness = Liveness { ready: false, phase: "Idle" };
+    const ASLEEP: Liveness = Liveness { ready: false, phase: "Idle", load: 0 };
 
     fn text(body: Vec<u8>) -> String {
         String::from_utf8(body).expect("JSON is UTF-8")
@@ -124,7 +124,7 @@ mod tests {
         parked.effective.parked = true;
         let (fleet, _) = Fleet::build(vec![served("default", "qwen", &[]), grouped, parked]);
         let liveness = |model: &Served| match model.name() {
-            "llama" => Liveness { ready: true, phase: "Ready" },
+            "llama" => Liveness { ready: true, phase: "Ready", load: 0 },
             _ => ASLEEP,
         };
         insta::assert_snapshot!(text(models_list(&fleet, |_| true, liveness)));
