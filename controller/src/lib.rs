@@ -10,4 +10,5 @@ mod reconcile;
 mod world;
 
 pub mod run;
+pub mod scheduler;
 pub mod telemetry;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use flexinfer_controller::{run, telemetry};
+use flexinfer_controller::{run, scheduler, telemetry};
 
 /// Turns Models into running engines, and decides who holds a shared GPU.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ struct CommandLine {
 enum Command {
     /// Look after Models; what is done without a subcommand, with settings from the environment
     Run(Box<run::Arguments>),
+    /// Tell kube-scheduler which nodes can hold a pod with GPUs, and which suit it best
+    Scheduler(Box<scheduler::Arguments>),
 }
 
 /// `run` alone, to read its settings from the environment.
@@ -49,6 +51,7 @@ fn start(line: CommandLine) -> anyhow::Result<()> {
     let ending = runtime.block_on(async {
         match command {
             Command::Run(arguments) => run::run(&arguments).await,
+            Command::Scheduler(arguments) => scheduler::run(&arguments).await,
         }
     });
     // Whatever still runs in the background belongs to something that was given up on.
