@@ -77,6 +77,8 @@ pub const SERVING_PRIORITY_CLASS: &str = "flexinfer.ai/serving-priority-class";
 pub const AUTOSCALER: &str = "flexinfer.ai/autoscaler";
 /// Model annotation: the most requests that wait for the model; 0 lets none queue.
 pub const MAX_QUEUE: &str = "flexinfer.ai/max-queue";
+/// Model annotation: `auto` has the model's speed measured where no result is there.
+pub const BENCHMARK: &str = "flexinfer.ai/benchmark";
 /// Model annotation, by an operator: changing it makes the controller look again.
 pub const FORCE_RECONCILE: &str = "flexinfer.ai/force-reconcile";
 /// Service annotation: the labels that a model serves, separated by commas.

@@ -3,15 +3,20 @@
 
 mod choice;
 mod digest;
+mod pace;
+pub mod peers;
 mod pieces;
 mod room;
 #[cfg(test)]
 mod tests;
+mod unneeded;
 
 pub use choice::Wishes;
 pub use digest::named_digest;
+pub use pace::Pace;
 pub use pieces::Piece;
 pub use room::{Room, Shortage};
+pub use unneeded::Unneeded;
 
 use crate::sources::RelativePath;
 
