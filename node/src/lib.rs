@@ -7,5 +7,6 @@ pub mod ending;
 pub mod fetch;
 pub mod flash;
 pub mod telemetry;
+mod weights;
 
 mod progress;

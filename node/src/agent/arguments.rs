@@ -9,6 +9,8 @@ use flexinfer_core::hardware::spot::signs::Sign;
 use flexinfer_core::hardware::spot::{Cloud, signs};
 use flexinfer_crds::Duration;
 
+use crate::weights;
+
 /// What the agent is started with.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
@@ -34,6 +36,8 @@ pub struct Arguments {
     pub(super) probing: Probing,
     #[command(flatten)]
     pub(super) noticing: Noticing,
+    #[command(flatten)]
+    pub(super) weights: weights::Arguments,
 }
 
 /// Where the hardware is looked for.

@@ -15,6 +15,7 @@ mod probing;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 pub use arguments::Arguments;
@@ -25,6 +26,7 @@ use noticing::Watch;
 use probing::Prober;
 
 use crate::ending::{Ending, Stops};
+use crate::weights;
 
 /// Looks at the hardware until it is told to stop. Ends with an error when the devices stay out of reach, so
 /// that its container is made anew.
@@ -42,6 +44,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         return Ok(Ending::Done);
     }
     let page = metrics::serve(metrics, arguments.metrics_port).await?;
+    let weights = hand_on(arguments, &node).await?;
     let watch = tokio::spawn(Watch::new(&arguments.noticing, store)?.run());
     let mut ticks = interval(arguments.interval.into());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -62,7 +65,20 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     };
     watch.abort();
     page.abort();
+    weights.iter().for_each(JoinHandle::abort);
     ending
+}
+
+/// Hands weights on and removes those that nobody needs, where there is a folder with them.
+async fn hand_on(arguments: &Arguments, node: &str) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let weights = &arguments.weights;
+    let Some(folder) = weights.weights_dir.clone() else { return Ok(Vec::new()) };
+    let mut tasks = vec![weights::serve(folder.clone(), weights).await?];
+    if weights.weights_cleanup && !arguments.dry_run {
+        let cluster = Kubernetes::connect(node).await.context("nobody knows what is needed")?;
+        tasks.push(tokio::spawn(weights::remove_unneeded(folder, cluster)));
+    }
+    Ok(tasks)
 }
 
 fn give_up() -> anyhow::Result<Ending> {

@@ -51,6 +51,15 @@ pub struct Arguments {
     /// Name of this node, for the report
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub node_name: Option<String>,
+    /// Keep the result for the scheduler in this ConfigMap, and in `<name>-benchmark-results`
+    #[arg(long, env = "BENCHMARK_RESULTS_CONFIGMAP", value_name = "NAME")]
+    pub configmap: Option<String>,
+    /// The namespace of the model
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// The namespace of that ConfigMap: the scheduler's [default: the model's]
+    #[arg(long, env = "BENCHMARK_RESULTS_NAMESPACE", value_name = "NAME")]
+    pub results_namespace: Option<String>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -68,6 +77,11 @@ pub enum Operation {
 }
 
 impl Arguments {
+    /// The name that requests ask for.
+    pub(super) fn served_name(&self) -> &str {
+        self.model_name.as_deref().unwrap_or(&self.model)
+    }
+
     pub(super) fn operation(&self) -> Operation {
         let of_backend = match self.backend.as_str() {
             "tei" => Operation::Embeddings,

@@ -54,7 +54,7 @@ impl Asking {
             client: client::client()?,
             url: format!("{}/{path}", arguments.url.trim_end_matches('/')),
             key: arguments.api_key.clone(),
-            model: arguments.model_name.clone().unwrap_or_else(|| arguments.model.clone()),
+            model: arguments.served_name().to_owned(),
             operation,
             tokens: arguments.batch_size,
             prompt_words: arguments.prompt_words,

@@ -8,6 +8,7 @@ mod ask;
 mod client;
 mod events;
 mod report;
+mod results;
 mod sweep;
 mod wake;
 
@@ -16,6 +17,8 @@ pub use arguments::Arguments;
 
 use crate::ending::{Ending, Stops};
 use ask::Asking;
+use report::Report;
+use results::Results;
 
 /// Measures, and prints a table or JSON.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
@@ -30,6 +33,8 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let asking = Asking::new(arguments)?;
     let woken = wake::wake(&asking, arguments.cold_start_timeout.into()).await?;
     tracing::info!(seconds = woken.as_secs_f64(), model = asking.model(), "the model answers");
+    // Who serves it is known only now that it is awake.
+    let results = Results::of(arguments).await?;
     for _ in 0..arguments.warmup_iterations {
         asking.ask().await.context("warming up")?;
     }
@@ -40,7 +45,13 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         tracing::info!(concurrency, tokens_per_second, "measured");
         levels.push(level);
     }
-    let report = report::Report::new(arguments, asking.model(), woken, levels);
+    let mut report = Report::new(arguments, asking.model(), woken, levels);
+    if let Some(results) = results {
+        report.served_by(results.nodes());
+        if let Some((measured, method)) = report.result() {
+            results.write(&measured, &method).await.context("the result was not kept")?;
+        }
+    }
     let text = if arguments.json { report.json()? } else { report.table() };
     println!("{text}");
     Ok(())

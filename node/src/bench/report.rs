@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use flexinfer_core::measuring::Spread;
+use flexinfer_core::placement::benchmarks::{Measured, Method};
 use serde::Serialize;
 
 use super::arguments::Arguments;
@@ -29,6 +30,9 @@ pub(super) struct Report {
     model_name: String,
     backend: String,
     node: Option<String>,
+    /// The nodes that served it, where that was looked up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    serving_nodes: Vec<String>,
     /// From the first request to the first answer.
     load_seconds: f64,
     warmup_iterations: u32,
@@ -53,6 +57,7 @@ impl Report {
             model_name: model_name.to_owned(),
             backend: arguments.backend.clone(),
             node: arguments.node_name.clone(),
+            serving_nodes: Vec::new(),
             load_seconds: woken.as_secs_f64(),
             warmup_iterations: arguments.warmup_iterations,
             iterations: arguments.iterations,
@@ -61,6 +66,30 @@ impl Report {
             timestamp: now.round(jiff::Unit::Second).unwrap_or(now).to_string(),
             levels,
         }
+    }
+
+    /// The result that is kept: the first level's, as the original measured one request after another.
+    pub(super) fn result(&self) -> Option<(Measured, Method)> {
+        let summary = &self.levels.first()?.summary;
+        let measured = Measured {
+            tokens_per_second: summary.tokens_per_second,
+            completion_tokens: summary.completion_tokens,
+            duration_seconds: summary.duration_seconds,
+            samples: summary.samples,
+            timestamp: self.timestamp.clone(),
+        };
+        let method = Method {
+            warmup_iterations: self.warmup_iterations.into(),
+            iterations: self.iterations.into(),
+            batch_size: self.batch_size.into(),
+            min_duration: self.min_duration.clone(),
+        };
+        Some((measured, method))
+    }
+
+    /// Says which nodes served the model, where that is known.
+    pub(super) fn served_by(&mut self, nodes: &[String]) {
+        self.serving_nodes = nodes.to_vec();
     }
 
     /// One JSON object.

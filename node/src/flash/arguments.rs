@@ -43,6 +43,12 @@ pub struct Arguments {
     #[arg(long, env = "FLASH_KEEP_PAGE_CACHE", num_args = 0..=1, default_missing_value = "true",
         default_value = "false", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub keep_page_cache: bool,
+    /// Other nodes that may hold the weights, as host:port; a name may have several addresses
+    #[arg(long, env = "FLASH_PEERS", value_name = "ADDRESS", value_delimiter = ',')]
+    pub peers: Vec<String>,
+    /// What the weights are called there: <namespace>/<model>
+    #[arg(long, env = "FLASH_PEERS_NAME", value_name = "NAME")]
+    pub peers_name: Option<String>,
 }
 
 impl Arguments {

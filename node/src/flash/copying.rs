@@ -11,6 +11,7 @@ use super::arguments::Arguments;
 use super::error::FlashError;
 use super::mover::{Fault, Mover};
 use super::part::Part;
+use super::peers::Peers;
 use super::walk::{Entry, Identity};
 use super::{spans, verify};
 use crate::progress::Shown;
@@ -29,6 +30,7 @@ pub(super) struct Copying<'a> {
     next: AtomicUsize,
     done: AtomicU64,
     total: u64,
+    peers: Option<&'a Peers>,
     stopped: &'a AtomicBool,
     failed: Mutex<Option<FlashError>>,
     shown: Shown,
@@ -47,6 +49,7 @@ impl<'a> Copying<'a> {
         arguments: &'a Arguments,
         plan: &Plan,
         entries: &[&'a Entry],
+        peers: Option<&'a Peers>,
         stopped: &'a AtomicBool,
     ) -> Self {
         let pieces = plan.pieces(PIECE);
@@ -67,6 +70,7 @@ impl<'a> Copying<'a> {
             next: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             total: plan.length(),
+            peers,
             stopped,
             failed: Mutex::new(None),
             shown: Shown::new(),
@@ -115,7 +119,9 @@ impl<'a> Copying<'a> {
         let ends = Ends { entry, source: &source, part: &part, copy };
         let range = piece.from..piece.from + piece.length;
         let sparse = entry.found.stored < entry.found.length;
-        if sparse {
+        if !sparse && self.from_a_peer(&ends, &range) {
+            self.tell(piece.length);
+        } else if sparse {
             for span in spans::stored(&source, range) {
                 self.span(&ends, span.map_err(reading)?, mover)?;
             }
@@ -128,6 +134,12 @@ impl<'a> Copying<'a> {
             self.finish(entry, &part)?;
         }
         Ok(())
+    }
+
+    /// Whether the piece came from another node.
+    fn from_a_peer(&self, ends: &Ends<'_>, range: &std::ops::Range<u64>) -> bool {
+        let give = |peers: &Peers| peers.give(ends.entry, range, ends.copy, self.stopped);
+        !range.is_empty() && self.peers.is_some_and(give)
     }
 
     /// Copies `span`, one read at a time.

@@ -13,6 +13,7 @@ use flexinfer_fetching::check_weights;
 use super::arguments::Arguments;
 use super::copying::Copying;
 use super::error::FlashError;
+use super::peers::Peers;
 use super::record::{self, Record};
 use super::walk::{Entry, modified, walk};
 use super::{lock, part};
@@ -24,13 +25,17 @@ const ATTEMPTS: usize = 3;
 const OURS: &str = ".flash";
 
 /// Copies the source to the destination. `stopped` ends it early.
-pub(super) fn load(arguments: &Arguments, stopped: &AtomicBool) -> Result<(), FlashError> {
+pub(super) fn load(
+    arguments: &Arguments,
+    peers: Option<&Peers>,
+    stopped: &AtomicBool,
+) -> Result<(), FlashError> {
     let ours = arguments.dst.join(OURS);
     fs::create_dir_all(&ours).map_err(|error| FlashError::writing(&ours, error))?;
     let _lock = lock::acquire(&ours.join("lock"), stopped)?;
     let mut attempt = 1;
     loop {
-        match once(arguments, stopped) {
+        match once(arguments, peers, stopped) {
             Err(FlashError::Changed { path }) if attempt < ATTEMPTS => {
                 attempt += 1;
                 tracing::warn!(path = %path.display(), "the source has changed; begun anew");
@@ -40,7 +45,11 @@ pub(super) fn load(arguments: &Arguments, stopped: &AtomicBool) -> Result<(), Fl
     }
 }
 
-fn once(arguments: &Arguments, stopped: &AtomicBool) -> Result<(), FlashError> {
+fn once(
+    arguments: &Arguments,
+    peers: Option<&Peers>,
+    stopped: &AtomicBool,
+) -> Result<(), FlashError> {
     let begun = Instant::now();
     let wishes = arguments.wishes();
     let look = || walk(&arguments.src, arguments.root.as_deref(), &wishes);
@@ -59,7 +68,7 @@ fn once(arguments: &Arguments, stopped: &AtomicBool) -> Result<(), FlashError> {
     let now = plan.copies.iter().chain(&plan.whole).map(|found| found.path.clone());
     let now = now.collect::<BTreeSet<_>>();
     record.write(earlier.union(&now))?;
-    Copying::new(arguments, &plan, &entries, stopped).run()?;
+    Copying::new(arguments, &plan, &entries, peers, stopped).run()?;
     // Copies are of one state each; this makes them all of the same one.
     if let Some(path) = difference(&seen, &look()?) {
         return Err(FlashError::Changed { path: path.below(&arguments.src) });
@@ -72,6 +81,7 @@ fn once(arguments: &Arguments, stopped: &AtomicBool) -> Result<(), FlashError> {
         copied = plan.copies.len(),
         whole = plan.whole.len(),
         bytes = plan.length(),
+        from_peers = peers.map_or(0, Peers::given),
         seconds,
         "the weights are in {}",
         arguments.dst.display()

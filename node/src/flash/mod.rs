@@ -11,6 +11,7 @@ mod load;
 mod lock;
 mod mover;
 mod part;
+mod peers;
 mod record;
 mod spans;
 mod verify;
@@ -24,13 +25,17 @@ pub use arguments::Arguments;
 
 use crate::ending::{Ending, Stops};
 use error::FlashError;
+use peers::Peers;
+pub(crate) use walk::modified;
 
 /// Copies until all is there, or until a signal comes.
 pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     let mut stops = Stops::listen().context("signals cannot be listened for")?;
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
-    let mut loading = tokio::task::spawn_blocking(move || load::load(&arguments, &flag));
+    let peers = Peers::find(&arguments).await;
+    let mut loading =
+        tokio::task::spawn_blocking(move || load::load(&arguments, peers.as_ref(), &flag));
     let (loaded, stop) = tokio::select! {
         loaded = &mut loading => (loaded, None),
         stop = stops.next() => {

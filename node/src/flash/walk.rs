@@ -49,7 +49,7 @@ impl Identity {
     }
 }
 
-pub(super) fn modified(metadata: &Metadata) -> Modified {
+pub(crate) fn modified(metadata: &Metadata) -> Modified {
     Modified { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() }
 }
 

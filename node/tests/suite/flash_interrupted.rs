@@ -11,6 +11,9 @@ use crate::world::{World, bytes};
 
 const LENGTH: usize = 24 << 20;
 
+/// How often a load is killed at a moment that nobody chose: `FLEXINFER_KILLS`, else this.
+const KILLS: u32 = 12;
+
 /// A load that stands still half-way, with `model.bin` not yet whole.
 struct Standing {
     child: Child,
@@ -135,4 +138,45 @@ fn load_02_a_second_load_waits_for_the_first_and_finds_everything_whole() {
     let (code, said) = second.end();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("copied=0 whole=2"), "{said}");
+}
+
+#[test]
+fn killed_at_any_moment_a_load_is_made_good_by_the_next() {
+    let kills = std::env::var("FLEXINFER_KILLS").map_or(KILLS, |count| count.parse().unwrap());
+    let world = World::new();
+    let contents: Vec<(String, Vec<u8>)> = (0..40_u64)
+        .map(|number| {
+            (format!("small/{number}"), bytes(4000 + usize::try_from(number).unwrap(), number))
+        })
+        .chain([("model.bin".to_owned(), bytes(LENGTH, 1))])
+        .collect();
+    for (name, content) in &contents {
+        world.put(name, content);
+    }
+    let begun = Instant::now();
+    world.copied(&[]);
+    let whole = begun.elapsed();
+    let mut chance = 88_172_645_463_325_252_u64;
+    for turn in 0..kills {
+        fs::remove_dir_all(&world.destination).unwrap();
+        // Xorshift: each run of the test has the same moments, as far as the machine allows.
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        let moment = whole.mul_f64(f64::from(u32::try_from(chance % 1000).unwrap()) / 1000.0);
+        let load = world.flash(&[]).stderr(Stdio::null()).spawn().unwrap();
+        let load = Standing { child: load };
+        std::thread::sleep(moment);
+        load.signal(Signal::KILL);
+        load.end();
+        for (name, content) in &contents {
+            let there = fs::read(world.destination.join(name));
+            assert!(there.is_err() || there.unwrap() == *content, "{name} in turn {turn}");
+        }
+        world.copied(&[]);
+        for (name, content) in &contents {
+            assert!(world.read(name) == *content, "{name} after turn {turn}");
+        }
+        assert_eq!(world.half_written(), 0, "turn {turn}");
+    }
 }

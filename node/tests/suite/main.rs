@@ -9,9 +9,11 @@
 )]
 
 mod agent;
+mod benchmark_results;
 mod benchmarking;
 mod fetching;
 mod flash;
 mod flash_interrupted;
 mod flash_links;
+mod flash_peers;
 mod world;

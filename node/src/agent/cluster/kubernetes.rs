@@ -1,16 +1,20 @@
 //! The node in a real cluster.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use flexinfer_core::backends::Backend;
 use flexinfer_core::hardware::marks::Node;
 use flexinfer_core::placement::Reservation;
-use flexinfer_crds::keys;
+use flexinfer_crds::{Model, keys};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{self as api, Event, EventSource, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::Value;
+
+use crate::weights;
 
 use super::{Engine, NodeStore, Pods, StoreError};
 
@@ -97,6 +101,28 @@ impl NodeStore for Kubernetes {
                 .map_err(failed("record an event"))?;
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl weights::Cluster for Kubernetes {
+    async fn models(&self) -> anyhow::Result<BTreeSet<String>> {
+        // Only names: a Model that cannot be read is there all the same.
+        let models: Api<Model> = Api::all(self.client.clone());
+        let models = models.list_metadata(&ListParams::default()).await?;
+        let name = |namespace: Option<String>, name: String| {
+            format!("{}/{name}", namespace.unwrap_or_default())
+        };
+        Ok(models.items.iter().map(|model| name(model.namespace(), model.name_any())).collect())
+    }
+
+    async fn in_use(&self) -> anyhow::Result<BTreeSet<String>> {
+        let pods = self.all_pods().await?;
+        let of_pod = |pod: &Pod| {
+            let model = pod.labels().get(keys::MODEL)?;
+            Some(format!("{}/{model}", pod.namespace()?))
+        };
+        Ok(pods.iter().filter_map(of_pod).collect())
     }
 }
 

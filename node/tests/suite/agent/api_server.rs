@@ -13,30 +13,30 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// What a request asks.
-pub(super) struct Asked {
-    pub(super) method: Method,
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
 }
 
 impl Asked {
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
 /// A status, a header that may be there, and a body.
-pub(super) type Answered = (u16, Option<(&'static str, &'static str)>, String);
+pub(crate) type Answered = (u16, Option<(&'static str, &'static str)>, String);
 
 /// A server on loopback, until it is dropped.
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Server {
-    pub(super) fn answering(
+    pub(crate) fn answering(
         answer: impl Fn(&Asked) -> Answered + Clone + Send + Sync + 'static,
     ) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -64,7 +64,7 @@ impl Server {
         Self { address, _runtime: runtime }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
@@ -120,11 +120,7 @@ impl ApiServer {
     /// A file that leads to this server.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         let file = self.folder.path().join("kubeconfig");
-        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": self.server.url()}}],
-            "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]});
-        fs::write(&file, config.to_string()).unwrap();
+        fs::write(&file, kubeconfig(&self.server.url())).unwrap();
         file
     }
 
@@ -148,6 +144,15 @@ impl ApiServer {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// What leads a client to the API server at `url`.
+pub(crate) fn kubeconfig(url: &str) -> String {
+    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]});
+    config.to_string()
 }
 
 fn machine() -> Value {
@@ -207,7 +212,7 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
 }
 
 /// RFC 7396.
-fn merge(into: &mut Value, patch: &Value) {
+pub(crate) fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *into = patch.clone();
         return;

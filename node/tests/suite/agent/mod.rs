@@ -1,7 +1,7 @@
 //! `flexinfer-node agent` on nodes made of fake tools, a fake library, fake trees of `/sys`, a fake API
 //! server and fake metadata servers. A real API server takes its place in the tests of the cluster.
 
-mod api_server;
+pub(crate) mod api_server;
 mod cluster;
 mod metadata;
 mod nvml;

@@ -1,0 +1,162 @@
+//! Where results are kept for the scheduler: two ConfigMaps, with the original's keys.
+//!
+//! A result belongs to the nodes that served, not to the one that asked. Which those are is looked up before
+//! and after the measurement; a result that cannot be attributed is not written.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail, ensure};
+use flexinfer_core::placement::benchmarks::{DeviceClass, Measured, Method, Subject};
+use flexinfer_crds::keys;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+use super::arguments::Arguments;
+
+/// Tries of a write that somebody else came before.
+const ATTEMPTS: usize = 3;
+
+/// The ConfigMaps of a cluster.
+pub(super) struct Results<'a> {
+    client: Client,
+    namespace: String,
+    configmap: String,
+    arguments: &'a Arguments,
+    served_by: Serving,
+}
+
+/// What served the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Serving {
+    /// Its nodes, in the order of their names.
+    nodes: Vec<String>,
+    /// Their kind.
+    class: DeviceClass,
+}
+
+impl<'a> Results<'a> {
+    /// Where the results of `arguments` go, and who serves the model now; `None` without `--configmap`.
+    pub(super) async fn of(arguments: &'a Arguments) -> anyhow::Result<Option<Self>> {
+        let Some(configmap) = arguments.configmap.clone().filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let client = Client::try_default().await.context(
+            "no cluster is configured; run it in a cluster, set KUBECONFIG, or leave out --configmap",
+        )?;
+        let namespace =
+            arguments.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+        let served_by = serving(&client, &namespace, arguments.served_name()).await?;
+        Ok(Some(Self { client, namespace, configmap, arguments, served_by }))
+    }
+
+    /// Writes what was measured.
+    pub(super) async fn write(&self, measured: &Measured, method: &Method) -> anyhow::Result<()> {
+        let name = self.arguments.served_name();
+        let still = serving(&self.client, &self.namespace, name).await?;
+        ensure!(
+            still == self.served_by,
+            "{name} moved from {} to {} meanwhile; measure it again",
+            self.served_by.nodes.join(", "),
+            still.nodes.join(", ")
+        );
+        let subject = Subject {
+            backend: self.arguments.backend.clone(),
+            model: self.arguments.model.clone(),
+            device_class: still.class,
+        };
+        let of_deployment = format!("{name}-benchmark-results");
+        let entries = subject.of_deployment(measured, method);
+        self.put(&self.namespace, &of_deployment, entries).await?;
+        let shared = self.arguments.results_namespace.as_deref().unwrap_or(&self.namespace);
+        self.put(shared, &self.configmap, subject.entries(measured)).await?;
+        tracing::info!(
+            key = subject.key(),
+            class = %subject.device_class,
+            nodes = self.served_by.nodes.join(","),
+            configmap = self.configmap,
+            "written"
+        );
+        Ok(())
+    }
+
+    /// The nodes that served.
+    pub(super) fn nodes(&self) -> &[String] {
+        &self.served_by.nodes
+    }
+
+    /// Puts `entries` into the ConfigMap `name` beside what is there. Only these keys are sent, so that two
+    /// benchmarks that end at once do not undo each other.
+    async fn put(
+        &self,
+        namespace: &str,
+        name: &str,
+        entries: BTreeMap<String, String>,
+    ) -> anyhow::Result<()> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let labels =
+            json!({ "app": keys::BENCHMARKS_APP, keys::MANAGED_BY: keys::MANAGED_BY_FLEXINFER });
+        let patch = json!({ "metadata": { "labels": labels.clone() }, "data": entries.clone() });
+        let new = json!({ "metadata": { "name": name, "labels": labels }, "data": entries });
+        let new: ConfigMap = serde_json::from_value(new).context("a ConfigMap has this form")?;
+        let mut attempt = 1;
+        loop {
+            let patched = maps.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            let failed = match patched {
+                Err(kube::Error::Api(status)) if status.code == 404 => {
+                    maps.create(&PostParams::default(), &new).await.err()
+                }
+                patched => patched.err(),
+            };
+            match failed {
+                None => return Ok(()),
+                Some(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => {
+                    attempt += 1;
+                }
+                Some(error) => {
+                    return Err(error).with_context(|| {
+                        format!("ConfigMap {namespace}/{name} cannot be written")
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// What serves `model` now: its pods that are ready, which must be on nodes of one kind.
+async fn serving(client: &Client, namespace: &str, model: &str) -> anyhow::Result<Serving> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let of_model = ListParams::default().labels(&format!("{}={model}", keys::MODEL));
+    let pods = pods.list(&of_model).await.context("the model's pods cannot be listed")?;
+    let ready = pods.items.iter().filter(|pod| is_ready(pod));
+    let mut names: Vec<String> =
+        ready.filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
+    names.sort();
+    names.dedup();
+    let nodes: Api<Node> = Api::all(client.clone());
+    let mut classes = Vec::new();
+    for name in &names {
+        let node = nodes.get(name).await.with_context(|| format!("node {name} cannot be read"))?;
+        classes.push(DeviceClass::of_node(node.labels()));
+    }
+    classes.dedup();
+    match classes.as_slice() {
+        [class] => Ok(Serving { nodes: names, class: class.clone() }),
+        [] => bail!(
+            "no pod in {namespace} with the label {}={model} is ready, so nobody knows whose speed it is",
+            keys::MODEL
+        ),
+        several => bail!(
+            "{model} is served by {} kinds of nodes ({}); let one kind serve it while it is measured",
+            several.len(),
+            names.join(", ")
+        ),
+    }
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
+    pod.metadata.deletion_timestamp.is_none() && ready.next().is_some()
+}
