@@ -5,6 +5,7 @@ mod compare;
 mod cpu;
 mod crowd;
 mod memory;
+mod node;
 mod open_files;
 mod requests;
 mod streams;
@@ -26,21 +27,33 @@ struct Arguments {
 enum Task {
     /// nginx, a bare Pingora proxy and the gateway side by side, before the same upstream
     Compare(compare::Arguments),
+    /// The flash loader beside plain copies, and the scheduler's extender beside one that echoes
+    Node(node::Arguments),
+    /// The extender that echoes (started by `node`)
+    #[command(hide = true)]
+    ExtenderEcho,
 }
 
 fn main() -> ExitCode {
-    let Task::Compare(arguments) = Arguments::parse().task;
+    let task = Arguments::parse().task;
     open_files::as_many_as_allowed();
     // One thread: the machine's other cores belong to what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(compare::run(&arguments)));
+    let outcome =
+        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(task)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(task: Task) -> anyhow::Result<()> {
+    match task {
+        Task::Compare(arguments) => compare::run(&arguments).await,
+        Task::Node(arguments) => node::run(&arguments).await,
+        Task::ExtenderEcho => node::echo::run().await,
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::{cache, prerequisites, program, workspace};
 
 /// Everything that optimisation offers, as in released images.
-const PROFILE: &str = "dist";
+pub(crate) const PROFILE: &str = "dist";
 
 #[derive(Args)]
 pub(crate) struct Arguments {

@@ -2,6 +2,7 @@
 //! command. It builds on std and little else, because it is the first thing a new machine compiles.
 
 mod bench;
+mod bench_node;
 mod cache;
 mod check;
 mod clients;
@@ -38,6 +39,8 @@ enum Task {
     Generate(generate::Arguments),
     /// CPU and latency of the gateway beside nginx and a bare Pingora proxy, in one run
     Bench(bench::Arguments),
+    /// The flash loader beside plain copies, and the scheduler's extender beside one that echoes
+    BenchNode(bench_node::Arguments),
     /// The gateway in front of a real llama-server, built once and kept
     TestLlamacpp(llamacpp::Arguments),
     /// Against a real Kubernetes control plane, built once and kept
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Task::Check => check::run(),
         Task::Generate(arguments) => generate::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::BenchNode(arguments) => bench_node::run(&arguments),
         Task::TestLlamacpp(arguments) => llamacpp::run(&arguments),
         Task::E2e(arguments) => e2e::run(&arguments),
     };

@@ -36,7 +36,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let mut docs = program::cargo();
         docs.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         steps.command("documentation", &mut docs);
+        let mut kills = program::cargo();
+        kills.args([
+            "test",
+            "--package",
+            "flexinfer-node",
+            "--test",
+            "suite",
+            "killed_at_any_moment",
+        ]);
+        steps.command("loads killed 200 times", kills.env("FLEXINFER_KILLS", "200"));
         steps.run("short bench", |_| crate::bench::run(&crate::bench::Arguments::quick()));
+        steps.run("bench of the node", |_| {
+            crate::bench_node::run(&crate::bench_node::Arguments::full())
+        });
     }
     let failed = steps.summary();
     if failed > 0 {

@@ -1,0 +1,209 @@
+//! `flexinfer-node flash` beside the yardstick, `cp -r`, and what else of its kind the machine has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::yardstick;
+
+/// Where things are.
+pub(super) struct Places<'a> {
+    pub(super) program: &'a Path,
+    pub(super) from: &'a Path,
+    pub(super) to: &'a Path,
+}
+
+/// What is copied.
+pub(super) struct Weights {
+    lengths: Vec<u64>,
+}
+
+impl Weights {
+    /// `length` bytes in four files, of which the first has half of them: shards are not alike.
+    pub(super) fn large(length: u64) -> Self {
+        let half = length / 2;
+        Self { lengths: vec![half, half / 2, half / 4, half - half / 2 - half / 4] }
+    }
+
+    pub(super) fn small(count: usize) -> Self {
+        Self { lengths: vec![4096; count] }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Writes them into `folder`, after which their pages are cached.
+    fn write(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        let block: Vec<u8> =
+            (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        for (number, length) in self.lengths.iter().enumerate() {
+            let mut file = fs::File::create(folder.join(format!("weights-{number:06}.bin")))?;
+            let mut left = usize::try_from(*length)?;
+            while left > 0 {
+                let part = block.get(..left.min(block.len())).unwrap_or(&block);
+                file.write_all(part)?;
+                left -= part.len();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A way to copy a folder.
+enum Way {
+    Flash,
+    Yardstick,
+    /// A program of the machine, with the arguments before the two folders.
+    Program(&'static str, &'static [&'static str]),
+}
+
+const WAYS: [(&str, Way); 5] = [
+    ("flash", Way::Flash),
+    ("yardstick", Way::Yardstick),
+    ("cp -r", Way::Program("cp", &["-r"])),
+    ("rsync", Way::Program("rsync", &["-r", "--inplace", "--whole-file"])),
+    ("rclone", Way::Program("rclone", &["copy"])),
+];
+
+/// The best time of each way, and the most memory that `flash` took beyond its copy.
+#[derive(Default)]
+pub(super) struct Copies {
+    best: BTreeMap<&'static str, Duration>,
+    pub(super) memory: Option<u64>,
+}
+
+/// Copies `weights` in each way, in turns.
+pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Result<Copies> {
+    let source = tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.from)?;
+    weights.write(source.path())?;
+    let mut copies = Copies::default();
+    for round in 0..rounds {
+        for (name, way) in &WAYS {
+            let folder =
+                tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.to)?;
+            let copy = folder.path().join("copy");
+            let begun = Instant::now();
+            let took = match way {
+                Way::Flash => {
+                    let memory = flash(places.program, source.path(), &copy)?;
+                    copies.memory = copies.memory.max(memory);
+                    Some(begun.elapsed())
+                }
+                Way::Yardstick => {
+                    yardstick::copy(source.path(), &copy)?;
+                    Some(begun.elapsed())
+                }
+                Way::Program(program, arguments) => {
+                    by_program(program, arguments, source.path(), &copy)?.then(|| begun.elapsed())
+                }
+            };
+            let Some(took) = took else { continue };
+            if round == 0 {
+                same(source.path(), &copy).with_context(|| format!("{name} copied wrongly"))?;
+            }
+            let best = copies.best.entry(name).or_insert(took);
+            *best = took.min(*best);
+        }
+    }
+    Ok(copies)
+}
+
+/// Runs `flash`; gives the most memory it had, without the copy, which is nobody's.
+fn flash(program: &Path, from: &Path, to: &Path) -> Result<Option<u64>> {
+    let mut command = Command::new(program);
+    // The next round shall find the pages too.
+    command.arg("flash").arg("--src").arg(from).arg("--dst").arg(to).arg("--keep-page-cache");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child =
+        command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+    let mut most = None;
+    loop {
+        most = most.max(peak(child.id()));
+        if let Some(status) = child.try_wait()? {
+            ensure!(status.success(), "flash ended with {status}");
+            return Ok(most);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The most private memory that a process had so far.
+fn peak(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+/// Whether the program is there; it must do what it is asked then.
+fn by_program(program: &str, arguments: &[&str], from: &Path, to: &Path) -> Result<bool> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(with_slash(from, program)).arg(to);
+    match command.stdin(Stdio::null()).stdout(Stdio::null()).status() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        status => {
+            let status = status.with_context(|| format!("cannot start {program}"))?;
+            ensure!(status.success(), "{program} ended with {status}");
+            Ok(true)
+        }
+    }
+}
+
+/// rsync copies what is in a folder only if its name ends with a slash.
+fn with_slash(folder: &Path, program: &str) -> PathBuf {
+    if program == "rsync" { folder.join("") } else { folder.to_path_buf() }
+}
+
+/// Looks at lengths only: that copies are right is for tests to show.
+fn same(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        let (wanted, found) = (entry.metadata()?.len(), fs::metadata(&copy)?.len());
+        ensure!(wanted == found, "{} has {found} of {wanted} bytes", copy.display());
+    }
+    Ok(())
+}
+
+impl Copies {
+    pub(super) fn print(&self, what: &str) {
+        println!("\n{what}, from the page cache to memory, best times");
+        for (name, best) in &self.best {
+            println!("{name:<14}{:>9.3} s", best.as_secs_f64());
+        }
+        if let Some(bytes) = self.memory {
+            println!("flash had {} KiB of memory at most", bytes >> 10);
+        }
+    }
+
+    /// The best time of a way, in seconds.
+    pub(super) fn best(&self, name: &str) -> Option<f64> {
+        self.best.get(name).map(Duration::as_secs_f64)
+    }
+
+    /// How many times as fast `flash` is as another way.
+    pub(super) fn times_as_fast(&self, other: &str) -> Option<f64> {
+        Some(self.best(other)? / self.best("flash")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_best_times() {
+        let seconds = |seconds| Duration::from_secs(seconds);
+        let best = [("flash", seconds(2)), ("yardstick", seconds(3))].into();
+        let copies = Copies { best, memory: None };
+        assert_eq!(copies.times_as_fast("yardstick"), Some(1.5));
+        assert_eq!(copies.times_as_fast("rclone"), None);
+        assert_eq!(Weights::large(1001).lengths.iter().sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a node's program and the scheduler's extender cost, each beside the plainest thing that does the same
+//! work in the same run. `cargo xtask bench-node` builds everything and calls it.
+
+mod extender;
+mod flash;
+mod yardstick;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+
+pub(crate) use extender::echo;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where our binaries are; default beside this one
+    #[arg(long)]
+    binaries: Option<PathBuf>,
+    /// Weights to copy, in MiB
+    #[arg(long, default_value_t = 4096)]
+    size: u64,
+    /// Files of 4 KiB to copy as well; none are copied unless this is given
+    #[arg(long, default_value_t = 0)]
+    small_files: usize,
+    /// Folder for the weights to copy from; a disk, or any place whose pages are cached
+    #[arg(long)]
+    from: Option<PathBuf>,
+    /// Folder to copy to, in memory
+    #[arg(long, default_value = "/dev/shm")]
+    to: PathBuf,
+    /// How often each is measured; the best counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Nodes of the cluster whose scheduler asks
+    #[arg(long, default_value_t = 5000)]
+    nodes: usize,
+    /// End with one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+    let binaries = match &arguments.binaries {
+        Some(folder) => folder.clone(),
+        None => beside_this_program()?,
+    };
+    let from = arguments.from.clone().unwrap_or_else(std::env::temp_dir);
+    let program = binaries.join("flexinfer-node");
+    let places = flash::Places { program: &program, from: &from, to: &arguments.to };
+    let large = flash::Weights::large(arguments.size << 20);
+    let copies = flash::compare(&places, &large, arguments.rounds)?;
+    copies.print(&format!("{} MiB in {} files", arguments.size, large.count()));
+    let small = match arguments.small_files {
+        0 => None,
+        count => {
+            let small = flash::compare(&places, &flash::Weights::small(count), arguments.rounds)?;
+            small.print(&format!("{count} files of 4 KiB"));
+            Some(small)
+        }
+    };
+    let asked = extender::compare(&binaries, arguments.nodes, arguments.rounds).await?;
+    asked.print(arguments.nodes);
+    if arguments.json {
+        println!(
+            "{}",
+            json!({
+                "flash_vs_yardstick": copies.times_as_fast("yardstick"),
+                "flash_vs_cp": copies.times_as_fast("cp -r"),
+                "flash_small_vs_cp": small.and_then(|small| small.times_as_fast("cp -r")),
+                "score_5000_vs_echo": asked.times_as_long(),
+                "flash_best_seconds": copies.best("flash"),
+                "flash_memory_bytes": copies.memory,
+                "score_milliseconds": asked.ours_milliseconds,
+                "echo_milliseconds": asked.echo_milliseconds,
+                "nodes": arguments.nodes,
+            })
+        );
+    }
+    Ok(())
+}
+
+fn beside_this_program() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let folder = program.parent().map(Path::to_path_buf);
+    folder.context("this program is in no folder")
+}
