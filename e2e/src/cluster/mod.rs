@@ -9,6 +9,7 @@ mod error;
 mod port;
 mod process;
 mod programs;
+mod scheduler;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::{Helm, Kubectl, network};
 pub use accounts::AccountError;
 pub use audit::Write;
 pub use error::StartError;
+pub use scheduler::Scheduler;
 
 use configuration::Layout;
 use port::ReservedPort;

@@ -15,5 +15,6 @@ mod kubelet;
 mod machine;
 mod network;
 mod pretence;
+mod scheduler;
 mod shared;
 mod volumes;
