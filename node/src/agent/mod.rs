@@ -72,9 +72,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
 /// Hands weights on and removes those that nobody needs, where there is a folder with them.
 async fn hand_on(arguments: &Arguments, node: &str) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let weights = &arguments.weights;
-    let Some(folder) = weights.weights_dir.clone() else { return Ok(Vec::new()) };
+    let Some(folder) = weights.dir.clone() else { return Ok(Vec::new()) };
     let mut tasks = vec![weights::serve(folder.clone(), weights).await?];
-    if weights.weights_cleanup && !arguments.dry_run {
+    if weights.cleanup && !arguments.dry_run {
         let cluster = Kubernetes::connect(node).await.context("nobody knows what is needed")?;
         tasks.push(tokio::spawn(weights::remove_unneeded(folder, cluster)));
     }

@@ -119,7 +119,7 @@ impl<'a> Copying<'a> {
         let ends = Ends { entry, source: &source, part: &part, copy };
         let range = piece.from..piece.from + piece.length;
         let sparse = entry.found.stored < entry.found.length;
-        if !sparse && self.from_a_peer(&ends, &range) {
+        if !sparse && self.taken_from_a_peer(&ends, &range) {
             self.tell(piece.length);
         } else if sparse {
             for span in spans::stored(&source, range) {
@@ -137,7 +137,7 @@ impl<'a> Copying<'a> {
     }
 
     /// Whether the piece came from another node.
-    fn from_a_peer(&self, ends: &Ends<'_>, range: &std::ops::Range<u64>) -> bool {
+    fn taken_from_a_peer(&self, ends: &Ends<'_>, range: &std::ops::Range<u64>) -> bool {
         let give = |peers: &Peers| peers.give(ends.entry, range, ends.copy, self.stopped);
         !range.is_empty() && self.peers.is_some_and(give)
     }

@@ -27,7 +27,7 @@ pub(super) struct Peers {
     client: reqwest::Client,
     /// `<namespace>/<model>`.
     name: String,
-    peers: Vec<Peer>,
+    nodes: Vec<Peer>,
     next: AtomicUsize,
     given: AtomicU64,
 }
@@ -77,12 +77,12 @@ impl Peers {
         let client = reqwest::Client::builder().no_proxy();
         let client = client.connect_timeout(CONNECT).read_timeout(SILENCE).build().ok()?;
         let peer = |address| Peer { address, useless: AtomicBool::new(false) };
-        let peers: Vec<Peer> = addresses.into_iter().map(peer).collect();
-        (!peers.is_empty()).then(|| Self {
+        let nodes: Vec<Peer> = addresses.into_iter().map(peer).collect();
+        (!nodes.is_empty()).then(|| Self {
             runtime: Handle::current(),
             client,
             name,
-            peers,
+            nodes,
             next: AtomicUsize::new(0),
             given: AtomicU64::new(0),
         })
@@ -103,8 +103,8 @@ impl Peers {
         stopped: &AtomicBool,
     ) -> bool {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
-        for turn in 0..self.peers.len() {
-            let Some(peer) = self.peers.get((first + turn) % self.peers.len()) else { break };
+        for turn in 0..self.nodes.len() {
+            let Some(peer) = self.nodes.get((first + turn) % self.nodes.len()) else { break };
             if peer.useless.load(Ordering::Relaxed) {
                 continue;
             }

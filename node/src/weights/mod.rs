@@ -20,18 +20,28 @@ pub(crate) use serving::serve;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
     /// Folder with models' weights, as in FOLDER/<namespace>/<model>; without it none are handed on
-    #[arg(long, env = "FLEXINFER_WEIGHTS_DIR", value_name = "FOLDER")]
-    pub(crate) weights_dir: Option<PathBuf>,
+    #[arg(
+        id = "weights_dir",
+        long = "weights-dir",
+        env = "FLEXINFER_WEIGHTS_DIR",
+        value_name = "FOLDER"
+    )]
+    pub(crate) dir: Option<PathBuf>,
     /// Port on which other nodes get them
-    #[arg(long, env = "FLEXINFER_WEIGHTS_PORT", default_value_t = 9876)]
-    pub(crate) weights_port: u16,
+    #[arg(
+        id = "weights_port",
+        long = "weights-port",
+        env = "FLEXINFER_WEIGHTS_PORT",
+        default_value_t = 9876
+    )]
+    pub(crate) port: u16,
     /// Bytes that may leave each second, over all who ask; 0 is no limit
-    #[arg(long, env = "FLEXINFER_WEIGHTS_RATE", default_value = "500Mi", value_parser = rate)]
-    pub(crate) weights_rate: u64,
+    #[arg(id = "weights_rate", long = "weights-rate", env = "FLEXINFER_WEIGHTS_RATE", default_value = "500Mi", value_parser = rate)]
+    pub(crate) rate: u64,
     /// Whether weights are removed ten minutes after their Model
-    #[arg(long, env = "FLEXINFER_WEIGHTS_CLEANUP", num_args = 0..=1, default_missing_value = "true",
+    #[arg(id = "weights_cleanup", long = "weights-cleanup", env = "FLEXINFER_WEIGHTS_CLEANUP", num_args = 0..=1, default_missing_value = "true",
         default_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
-    pub(crate) weights_cleanup: bool,
+    pub(crate) cleanup: bool,
 }
 
 fn rate(text: &str) -> Result<u64, String> {

@@ -50,7 +50,7 @@ pub(crate) async fn serve(
     folder: PathBuf,
     arguments: &Arguments,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let port = arguments.weights_port;
+    let port = arguments.port;
     let listener = match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
         Ok(listener) => listener,
         // A node without IPv6.
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
     tracing::info!(weights = %address, "other nodes can get weights");
     let held = Held {
         folder,
-        pace: Mutex::new(Pace::new(arguments.weights_rate)),
+        pace: Mutex::new(Pace::new(arguments.rate)),
         begun: Instant::now(),
         slots: Arc::new(Semaphore::new(AT_ONCE)),
     };
@@ -101,9 +101,8 @@ async fn give(
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")]).into_response();
     };
     let (hashed, of) = (Arc::clone(&file), range.clone());
-    let digest = match spawn_blocking(move || digest(&hashed, of)).await {
-        Ok(Ok(digest)) => digest,
-        _ => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    let Ok(Ok(digest)) = spawn_blocking(move || digest(&hashed, of)).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let about = [
         (header::CONTENT_RANGE, format!("bytes {}-{}/{length}", range.start, range.end - 1)),
