@@ -44,7 +44,8 @@ impl Cluster {
             "contexts": [{ "name": "bench", "context": { "cluster": "bench", "user": "bench" } }],
         });
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string())?;
-        let nodes = Bytes::from(list("Node", (0..nodes).map(node).collect()).to_string());
+        let nodes =
+            Bytes::from(list("Node", &(0..nodes).map(node).collect::<Vec<_>>()).to_string());
         tokio::spawn(serve(listener, Arc::new(nodes)));
         Ok(Self { folder })
     }
@@ -76,12 +77,12 @@ fn answer(
         Full::new(nodes.clone()).boxed()
     } else {
         let kind = if path.ends_with("/pods") { "Pod" } else { "ConfigMap" };
-        Full::from(list(kind, Vec::new()).to_string()).boxed()
+        Full::from(list(kind, &[]).to_string()).boxed()
     };
     Response::builder().header("content-type", "application/json").body(body)
 }
 
-fn list(kind: &str, items: Vec<Value>) -> Value {
+fn list(kind: &str, items: &[Value]) -> Value {
     json!({ "apiVersion": "v1", "kind": format!("{kind}List"), "metadata": { "resourceVersion": "1" }, "items": items })
 }
 

@@ -59,7 +59,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>> {
         let question: Question<'_> = serde_json::from_slice(&body)?;
         let node_names = &question.node_names;
         if scores {
-            serde_json::to_vec(&node_names.iter().map(nothing).collect::<Vec<_>>())?
+            serde_json::to_vec(&node_names.iter().map(|name| nothing(name)).collect::<Vec<_>>())?
         } else {
             serde_json::to_vec(&Passed { node_names, failed_nodes: BTreeMap::new(), error: "" })?
         }
@@ -67,6 +67,6 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>> {
     Ok(Response::new(Full::from(answer)))
 }
 
-fn nothing<'a>(name: &'a Cow<'_, str>) -> Score<'a> {
+fn nothing(name: &str) -> Score<'_> {
     Score { host: name, score: 0 }
 }
