@@ -7,16 +7,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use tokio::task::JoinHandle;
 use tracing::error;
 
+use crate::keys::Keys;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::metrics::Metrics;
+use crate::stages::identify::caller;
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -36,7 +38,35 @@ pub struct Pages {
     pub settings: Arc<BTreeMap<&'static str, String>>,
     /// `/debug/models`: phases, residents, queues, last log lines.
     pub models: ModelsPage,
+    /// Who may see the debug pages.
+    pub guard: Guard,
 }
+
+/// Who may see the debug pages, which tell more than health and metrics do.
+#[derive(Clone)]
+pub enum Guard {
+    /// Whoever reaches the port.
+    Open,
+    /// Whoever has a key; nobody where there are none.
+    Keyed(Option<Arc<Keys>>),
+}
+
+impl Guard {
+    /// The answer to whoever may not.
+    fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
+        match self {
+            Self::Open => None,
+            Self::Keyed(Some(keys)) => {
+                let rejection = caller(keys, headers).err()?;
+                Some((StatusCode::UNAUTHORIZED, rejection.message()).into_response())
+            }
+            Self::Keyed(None) => Some((StatusCode::FORBIDDEN, UNGUARDED).into_response()),
+        }
+    }
+}
+
+const UNGUARDED: &str = "debug pages need a key; set PROXY_AUTH_ENABLED and PROXY_AUTH_TOKEN, or let the \
+                         admin port listen on 127.0.0.1 only (--admin-listen)\n";
 
 /// The running admin port; dropping it ends it.
 pub struct Admin {
@@ -72,6 +102,7 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
 
 async fn ready(State(pages): State<Pages>) -> Response {
     match pages.lifecycle.phase() {
+        Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
         Phase::Serving => "ok".into_response(),
         Phase::Draining | Phase::Closed => {
             (StatusCode::SERVICE_UNAVAILABLE, "draining").into_response()
@@ -90,10 +121,12 @@ async fn metrics(State(pages): State<Pages>) -> Response {
     }
 }
 
-async fn config(State(pages): State<Pages>) -> Json<BTreeMap<&'static str, String>> {
-    Json(BTreeMap::clone(&pages.settings))
+async fn config(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let refusal = pages.guard.refusal(&headers);
+    refusal.unwrap_or_else(|| Json(BTreeMap::clone(&pages.settings)).into_response())
 }
 
-async fn models(State(pages): State<Pages>) -> Json<serde_json::Value> {
-    Json((pages.models)())
+async fn models(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let refusal = pages.guard.refusal(&headers);
+    refusal.unwrap_or_else(|| Json((pages.models)()).into_response())
 }

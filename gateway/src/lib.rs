@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod admin;
 pub mod keys;
+pub mod kubernetes;
 pub mod labels;
 pub mod lifecycle;
 pub mod local;
@@ -18,5 +19,6 @@ pub mod settings;
 pub mod signals;
 pub mod telemetry;
 
+mod ask;
 mod context;
 mod stages;

@@ -10,6 +10,8 @@ use tokio::sync::{Notify, watch};
 /// How far the gateway is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
+    /// It does not know yet what it serves.
+    Starting,
     /// It takes requests and says so.
     Serving,
     /// It still takes requests, and asks load balancers to send them elsewhere.
@@ -29,8 +31,17 @@ pub struct Lifecycle {
 impl Lifecycle {
     /// A gateway that serves.
     pub fn new() -> Arc<Self> {
+        Self::at(Phase::Serving)
+    }
+
+    /// A gateway that has to learn first what it serves.
+    pub fn starting() -> Arc<Self> {
+        Self::at(Phase::Starting)
+    }
+
+    fn at(phase: Phase) -> Arc<Self> {
         Arc::new(Self {
-            phase: watch::Sender::new(Phase::Serving),
+            phase: watch::Sender::new(phase),
             in_flight: AtomicUsize::new(0),
             none_left: Notify::new(),
         })

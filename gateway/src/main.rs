@@ -4,8 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use flexinfer_gateway::settings::{Command, CommandLine, LocalArguments, Settings};
-use flexinfer_gateway::{local, open_files, telemetry};
+use flexinfer_gateway::settings::{
+    ClusterSettings, Command, CommandLine, KubernetesArguments, LocalArguments, LocalSettings,
+    Settings,
+};
+use flexinfer_gateway::{kubernetes, local, open_files, telemetry};
 
 // A request allocates a few dozen times, on whichever thread runs it.
 #[cfg(feature = "mimalloc")]
@@ -17,6 +20,7 @@ fn main() -> ExitCode {
         Command::Supervise { command } => return local::supervise(&command),
         Command::Simulate(arguments) => simulate(*arguments),
         Command::Local(arguments) => serve_local(&arguments),
+        Command::Kubernetes(arguments) => serve_cluster(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,22 +37,39 @@ fn simulate(arguments: flexinfer_simulator::SimulateArgs) -> anyhow::Result<()> 
 }
 
 fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let settings = Settings::local(&arguments.serve, environment)?;
+    let settings = LocalSettings::new(arguments, |name| std::env::var(name).ok())?;
     if arguments.print_settings {
-        print!("{}", settings.page());
+        print!("{}", settings.serve.page());
         return Ok(());
     }
-    telemetry::begin(settings.log_format, settings.log_level.clone())
-        .context("the log cannot be set up")?;
-    open_files::allow_many();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(settings.threads)
-        .enable_all()
-        .build()
-        .context("the runtime cannot be started")?;
+    let runtime = prepare(&settings.serve)?;
     let outcome = runtime.block_on(local::run(&arguments.models, settings));
     // What still runs in the background belongs to requests that were given up on.
     runtime.shutdown_background();
     outcome
+}
+
+fn serve_cluster(arguments: &KubernetesArguments) -> anyhow::Result<()> {
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let settings = ClusterSettings::new(arguments, &machine, |name| std::env::var(name).ok())?;
+    if arguments.print_settings {
+        print!("{}", settings.serve.page());
+        return Ok(());
+    }
+    let runtime = prepare(&settings.serve)?;
+    let outcome = runtime.block_on(kubernetes::run(settings));
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The log, the open files and the threads of a process that serves.
+fn prepare(settings: &Settings) -> anyhow::Result<tokio::runtime::Runtime> {
+    telemetry::begin(settings.log_format, settings.log_level.clone())
+        .context("the log cannot be set up")?;
+    open_files::allow_many();
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.threads)
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")
 }

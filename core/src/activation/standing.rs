@@ -5,6 +5,7 @@ use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
 use strum::IntoEnumIterator;
 
 use super::{Failure, Reason};
+use crate::ids::ModelId;
 
 /// What a model's status means to requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,12 +16,14 @@ pub struct Standing {
     pub draining: bool,
     /// Waiting does not help, for this reason.
     pub failure: Option<Failure>,
+    /// A model of higher priority holds the GPU and does not leave it by itself.
+    pub held_by: Option<ModelId>,
 }
 
 impl Standing {
     /// Nothing but this failure.
     pub fn failed(failure: Failure) -> Self {
-        Self { phase: Some(Phase::Failed), draining: false, failure: Some(failure) }
+        Self { phase: Some(Phase::Failed), failure: Some(failure), ..Self::default() }
     }
 
     /// Whether the controller is deciding about it, so that demand must reach it at once.
@@ -29,6 +32,7 @@ impl Standing {
     }
 }
 
+/// What one model says; who holds its GPU, the others of its group do.
 impl From<&ModelStatus> for Standing {
     fn from(status: &ModelStatus) -> Self {
         let state = status.shared_group.as_ref().and_then(|group| group.state);
@@ -36,6 +40,7 @@ impl From<&ModelStatus> for Standing {
             phase: status.phase,
             draining: state == Some(SharedGroupState::Draining),
             failure: failure(status),
+            held_by: None,
         }
     }
 }

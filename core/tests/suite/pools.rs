@@ -151,7 +151,8 @@ impl World {
             Event::Stand(phase, draining, failed) => {
                 self.draining = draining;
                 let failure = failed.then(|| Failure::new(Reason::CrashLoop, "it dies"));
-                let effects = self.pool.stand(self.now, Standing { phase, draining, failure });
+                let standing = Standing { phase, draining, failure, held_by: None };
+                let effects = self.pool.stand(self.now, standing);
                 self.carry_out(effects);
             }
             Event::Contend(contended) => {
@@ -225,7 +226,7 @@ impl World {
     fn carry_out(&mut self, effects: Vec<PoolEffect>) {
         for effect in effects {
             match effect {
-                PoolEffect::Grant { ticket, booking, address } => {
+                PoolEffect::Grant { ticket, booking, address, .. } => {
                     self.settle(ticket, true);
                     let engine = self.engines.get_mut(&address).expect("it was listed");
                     assert!(engine.listed && !engine.leaving, "it takes requests");

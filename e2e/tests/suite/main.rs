@@ -11,6 +11,7 @@ mod chart;
 mod cluster;
 mod controller;
 mod crds;
+mod gateway;
 mod kubelet;
 mod machine;
 mod network;

@@ -20,3 +20,5 @@ pub use folder::{Contents, Folder, FolderError, Listed, ListedAdapter};
 pub use run::run;
 pub use supervise::supervise;
 pub use terminal::{Banner, Lines, Row};
+
+pub(crate) use teller::Teller;

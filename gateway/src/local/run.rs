@@ -17,16 +17,16 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::server::{self, Running};
-use crate::settings::{LogFormat, Settings};
+use crate::settings::{LocalSettings, LogFormat, Settings};
 use crate::signals::Signals;
 
 /// Serves the Models in `folder` until a signal asks to end.
-pub async fn run(folder: &Path, settings: Settings) -> anyhow::Result<()> {
+pub async fn run(folder: &Path, settings: LocalSettings) -> anyhow::Result<()> {
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let local = Local::start(folder, &settings)?;
-    local.greet(&settings);
+    local.greet(&settings.serve);
     signals.next().await;
-    local.stop(&settings, signals).await;
+    local.stop(&settings.serve, signals).await;
     Ok(())
 }
 
@@ -42,7 +42,8 @@ struct Local {
 }
 
 impl Local {
-    fn start(folder: &Path, settings: &Settings) -> anyhow::Result<Self> {
+    fn start(folder: &Path, settings: &LocalSettings) -> anyhow::Result<Self> {
+        let serve = &settings.serve;
         let folder = folder.canonicalize().with_context(|| {
             format!(
                 "cannot open the folder of Models {}; make it, or name another",
@@ -50,10 +51,9 @@ impl Local {
             )
         })?;
         let claim = Claim::on(&folder)?;
-        let requests =
-            server::bind(settings.listen).with_context(|| taken("listen", settings.listen))?;
-        let pages = server::bind(settings.admin_listen)
-            .with_context(|| taken("admin-listen", settings.admin_listen))?;
+        let requests = server::bind(serve.listen).with_context(|| taken("listen", serve.listen))?;
+        let pages = server::bind(serve.admin_listen)
+            .with_context(|| taken("admin-listen", serve.admin_listen))?;
 
         let metrics = Metrics::new().context("cannot set the metrics up")?;
         let world = World::new(&folder, settings, &metrics)?;
@@ -70,10 +70,10 @@ impl Local {
         });
 
         let lifecycle = Lifecycle::new();
-        let proxy = Proxy::new(world.parts(settings, &lifecycle));
-        let running = server::start(requests, proxy, Arc::clone(&lifecycle), settings.threads)
+        let proxy = Proxy::new(world.parts(serve, &lifecycle));
+        let running = server::start(requests, proxy, Arc::clone(&lifecycle), serve.threads)
             .context("cannot serve requests")?;
-        let admin = admin::start(pages, world.pages(settings, lifecycle))
+        let admin = admin::start(pages, world.pages(serve, lifecycle))
             .context("cannot serve the admin port")?;
         Ok(Self { running, admin, world, metrics, _folder: watch, _claim: claim })
     }

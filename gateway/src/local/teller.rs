@@ -17,7 +17,7 @@ use super::Lines;
 use crate::metrics::{Metrics, ModelSeries};
 
 /// Tells what happens.
-pub(super) struct Teller {
+pub(crate) struct Teller {
     /// `None` where the log is for machines.
     lines: Option<Mutex<Lines>>,
     metrics: Arc<Metrics>,
@@ -26,7 +26,7 @@ pub(super) struct Teller {
 
 impl Teller {
     /// Tells in `lines`, or in log events without them.
-    pub(super) fn new(
+    pub(crate) fn new(
         lines: Option<Lines>,
         metrics: Arc<Metrics>,
         fleet: Arc<ArcSwap<Fleet>>,
@@ -35,7 +35,7 @@ impl Teller {
     }
 
     /// A decision about a model, or something learnt of it.
-    pub(super) fn notice(&self, model: &ModelId, notice: &Notice) {
+    pub(crate) fn notice(&self, model: &ModelId, notice: &Notice) {
         if let Some((series, backend)) = self.series(model) {
             match notice {
                 Notice::Waking { .. } => series.scaled_up(),
@@ -53,7 +53,7 @@ impl Teller {
     }
 
     /// How far a load has come.
-    pub(super) fn progress(&self, model: &ModelId, instance: InstanceId, progress: &Progress) {
+    pub(crate) fn progress(&self, model: &ModelId, instance: InstanceId, progress: &Progress) {
         if let Some(lines) = &self.lines {
             if let Some(line) = lines.lock().progress(model, instance, progress) {
                 say(&line);
@@ -65,14 +65,14 @@ impl Teller {
     }
 
     /// An engine became ready, or ceased to be.
-    pub(super) fn endpoint(&self, model: &ModelId, ready: bool) {
+    pub(crate) fn endpoint(&self, model: &ModelId, ready: bool) {
         if let Some((series, _)) = self.series(model) {
             series.endpoint_changed(ready);
         }
     }
 
     /// An activation that had come to `substage` and took this long came to nothing.
-    pub(super) fn failed(
+    pub(crate) fn failed(
         &self,
         model: &ModelId,
         failure: &Failure,
@@ -88,7 +88,7 @@ impl Teller {
     }
 
     /// A Model has come into the folder, or has gone from it.
-    pub(super) fn listed(&self, model: &ModelId, there: bool) {
+    pub(crate) fn listed(&self, model: &ModelId, there: bool) {
         match (&self.lines, there) {
             (Some(lines), _) => say(&lines.lock().listed(model, there)),
             (None, true) => info!(%model, "served"),
@@ -97,7 +97,7 @@ impl Teller {
     }
 
     /// A load has ended.
-    pub(super) fn forget(&self, instance: InstanceId) {
+    pub(crate) fn forget(&self, instance: InstanceId) {
         if let Some(lines) = &self.lines {
             lines.lock().forget(instance);
         }

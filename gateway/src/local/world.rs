@@ -20,7 +20,7 @@ use super::models::Models;
 use super::processes::Processes;
 use super::teller::Teller;
 use super::{Contents, Engines, Lines, Row, status};
-use crate::admin::Pages;
+use crate::admin::{Guard, Pages};
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
@@ -28,7 +28,7 @@ use crate::parts::Parts;
 use crate::queues::Queues;
 use crate::replay::Budget;
 use crate::rules::Rules;
-use crate::settings::{LogFormat, Settings};
+use crate::settings::{LocalSettings, LogFormat, Settings};
 
 /// What changes with the folder.
 pub(super) struct World {
@@ -48,19 +48,19 @@ impl World {
     /// A world without models. Its engines are started in `folder`.
     pub(super) fn new(
         folder: &Path,
-        settings: &Settings,
+        settings: &LocalSettings,
         metrics: &Arc<Metrics>,
     ) -> anyhow::Result<Arc<Self>> {
-        let rules = Rules::new(&settings.rules)?;
+        let rules = Rules::new(&settings.serve.rules)?;
         let fleet: Arc<ArcSwap<Fleet>> = Arc::default();
-        let lines = (settings.log_format == LogFormat::Text)
+        let lines = (settings.serve.log_format == LogFormat::Text)
             .then(|| Lines::new(std::io::stdout().is_terminal()));
         let teller = Teller::new(lines, Arc::clone(metrics), Arc::clone(&fleet));
         let (reports, reported) = mpsc::unbounded_channel();
         let processes = Processes::new(reports.clone(), teller);
         let orders = Arc::clone(&processes) as _;
         let budgets = settings.vram_budgets.clone();
-        let queues = Queues::new(settings.queue, budgets, orders, Handle::current());
+        let queues = Queues::new(settings.serve.queue, budgets, orders, Handle::current());
         processes.attach(engines(folder, settings, reports)?);
         tokio::spawn(heed(reported, Arc::clone(&processes), Arc::clone(&queues)));
         Ok(Arc::new(Self {
@@ -148,6 +148,7 @@ impl World {
                 };
                 status::page(&shown.queues, lines)
             }),
+            guard: Guard::Open,
         }
     }
 
@@ -183,7 +184,7 @@ impl World {
 
 fn engines(
     folder: &Path,
-    settings: &Settings,
+    settings: &LocalSettings,
     reports: mpsc::UnboundedSender<Report>,
 ) -> anyhow::Result<Engines> {
     let data = &settings.data_dir;

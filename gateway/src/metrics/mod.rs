@@ -54,6 +54,11 @@ impl Metrics {
         known.entry(name.to_owned()).or_insert_with(|| self.tables.model(name)).clone()
     }
 
+    /// The endpoints that changed were handed on, which took this long.
+    pub fn endpoints_refreshed(&self, took: Duration) {
+        self.tables.endpoint_refresh_duration.observe(took.as_secs_f64());
+    }
+
     /// Counts a shutdown that begins.
     pub fn shutdown_started(&self) {
         self.tables.shutdowns.with_label_values(&["started"]).inc();

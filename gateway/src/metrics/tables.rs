@@ -15,6 +15,7 @@ const QUEUE_WAIT_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 
 const ACTIVATION_BUCKETS: &[f64] =
     &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0];
 const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+const REFRESH_BUCKETS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
 const SCOPES: [Scope; 3] = [Scope::Global, Scope::PerModel, Scope::PerCaller];
 const CLAMP_REASON: &str = "context_window_headroom";
 const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
@@ -50,6 +51,7 @@ pub(super) struct Tables {
     pub(super) routing: RoutingTables,
     pub(super) shutdowns: IntCounterVec,
     pub(super) shutdown_duration: Histogram,
+    pub(super) endpoint_refresh_duration: Histogram,
 }
 
 pub(super) struct Registrar<'a>(&'a Registry);
@@ -92,6 +94,19 @@ impl Registrar<'_> {
         let table = HistogramVec::new(options, labels)?;
         self.0.register(Box::new(table.clone()))?;
         Ok(table)
+    }
+
+    /// A histogram without labels.
+    fn plain_histogram(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &[f64],
+    ) -> prometheus::Result<Histogram> {
+        let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
+        let histogram = Histogram::with_opts(options)?;
+        self.0.register(Box::new(histogram.clone()))?;
+        Ok(histogram)
     }
 }
 
@@ -200,15 +215,16 @@ impl Tables {
             )?,
             routing: RoutingTables::register(&new)?,
             shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,
-            shutdown_duration: {
-                let options = HistogramOpts::new(
-                    format!("{PREFIX}shutdown_duration_seconds"),
-                    "Time a shutdown took.",
-                );
-                let histogram = Histogram::with_opts(options.buckets(SHUTDOWN_BUCKETS.to_vec()))?;
-                registry.register(Box::new(histogram.clone()))?;
-                histogram
-            },
+            shutdown_duration: new.plain_histogram(
+                "shutdown_duration_seconds",
+                "Time a shutdown took.",
+                SHUTDOWN_BUCKETS,
+            )?,
+            endpoint_refresh_duration: new.plain_histogram(
+                "endpoint_refresh_duration_seconds",
+                "Time from a change of endpoints until requests are sent by it.",
+                REFRESH_BUCKETS,
+            )?,
         })
     }
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::activation::Report;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{GroupId, InstanceId, ModelId, Ticket};
-use flexinfer_core::queueing::{MemberView, Policy, Terms};
+use flexinfer_core::queueing::{Group, MemberView, Policy, Terms};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::sharing::Capacity;
 use futures::future::BoxFuture;
@@ -46,9 +46,9 @@ pub struct Queues {
 /// Which shell a model or an instance belongs to.
 #[derive(Clone, Default)]
 struct Routes {
-    models: HashMap<ModelId, Arc<Shell>>,
-    groups: HashMap<GroupId, Arc<Shell>>,
-    numbers: HashMap<u64, Arc<Shell>>,
+    models: HashMap<ModelId, Arc<Shell<Group>>>,
+    groups: HashMap<GroupId, Arc<Shell<Group>>>,
+    numbers: HashMap<u64, Arc<Shell<Group>>>,
 }
 
 /// One group as it can be seen.
@@ -123,10 +123,10 @@ impl Queues {
         }
     }
 
-    fn shell(&self, id: GroupId, number: u64) -> Arc<Shell> {
+    fn shell(&self, id: GroupId, number: u64) -> Arc<Shell<Group>> {
         let capacity = self.capacity(&id);
         let first_instance = number << INSTANCE_BITS;
-        let group = flexinfer_core::queueing::Group::new(self.policy, capacity, first_instance);
+        let group = Group::new(self.policy, capacity, first_instance);
         Shell::start(id, group, self.clock, self.orders.clone(), &self.runtime)
     }
 
@@ -196,11 +196,11 @@ impl Queues {
 }
 
 impl Queues {
-    async fn wait(&self, id: &ModelId) -> Result<Slot, Rejection> {
+    async fn wait(&self, id: &ModelId) -> Result<Slot<Group>, Rejection> {
         let shell = self.routes.load().models.get(id).map(Arc::clone);
         let Some(shell) = shell else { return Err(Rejection::ModelRemoved { model: id.clone() }) };
         let ticket = Ticket(self.tickets.fetch_add(1, Ordering::Relaxed));
-        shell.wait(ticket, id).await
+        shell.wait(ticket, |group, now| group.arrive(now, ticket, id)).await
     }
 }
 

@@ -3,6 +3,7 @@
 mod booking;
 mod clock;
 mod dispatcher;
+mod machine;
 mod platform;
 mod shell;
 
@@ -20,6 +21,9 @@ pub use booking::Booking;
 pub use clock::Clock;
 pub use dispatcher::{GroupView, Queues};
 pub use platform::Platform;
+
+pub(crate) use machine::{Machine, Sorted};
+pub(crate) use shell::Shell;
 
 /// What a request asks of the choice of its endpoint.
 pub type Wish = flexinfer_core::routing::Wish<EndpointId>;

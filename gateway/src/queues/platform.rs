@@ -21,7 +21,7 @@ pub trait Platform: Send + Sync + 'static {
 
 /// One decision on its way to the platform.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     Start { instance: InstanceId, model: ModelId, generation: u64 },
     Stop { instance: InstanceId, model: ModelId },
     Tell { model: ModelId, notice: Notice },

@@ -1,94 +1,113 @@
-//! One group and its lock. Events go in under the lock; orders leave through a channel while it is
+//! One machine and its lock. Events go in under the lock; orders leave through a channel while it is
 //! held, so that they keep their order; answers to requests are delivered after it was released.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-use flexinfer_core::ids::{BookingId, GroupId, ModelId, Ticket};
+use flexinfer_core::ids::{BookingId, EndpointId, GroupId, Ticket};
 use flexinfer_core::moment::Moment;
-use flexinfer_core::queueing::{Effect, Effects, Group, MemberView};
+use flexinfer_core::queueing::{Group, MemberView};
 use flexinfer_core::rejection::Rejection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::clock::Clock;
-use super::platform::Order;
+use super::machine::{Machine, Sorted};
 
-/// A group with everything around it that waits or wakes.
-pub(super) struct Shell {
+/// A machine with everything around it that waits or wakes.
+pub(crate) struct Shell<M: Machine> {
     id: GroupId,
     clock: Clock,
-    inner: Mutex<Inner>,
-    /// Signalled when the group wants to be woken earlier than its timer is set to.
+    inner: Mutex<Inner<M>>,
+    /// Signalled when the machine wants to be woken earlier than its timer is set to.
     earlier: Arc<Notify>,
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<M::Order>,
 }
 
-struct Inner {
-    group: Group,
-    waiters: HashMap<Ticket, oneshot::Sender<Answer>>,
+struct Inner<M: Machine> {
+    machine: M,
+    waiters: HashMap<Ticket, oneshot::Sender<Answer<M>>>,
     /// When the timer goes off next.
     alarm: Option<Moment>,
 }
 
-type Answer = Result<Slot, Rejection>;
+type Answer<M> = Result<Slot<M>, Rejection>;
 
 /// What comes of asking for a slot.
-enum Arrival {
-    Answered(Answer),
-    Waits(oneshot::Receiver<Answer>),
+enum Arrival<M: Machine> {
+    Answered(Answer<M>),
+    Waits(oneshot::Receiver<Answer<M>>),
 }
 
 /// A slot on an engine, given back when the guard is dropped.
-pub(super) struct Slot {
-    pub(super) booking: BookingId,
-    pub(super) address: SocketAddr,
-    pub(super) guard: SlotGuard,
+pub(crate) struct Slot<M: Machine> {
+    pub(crate) booking: BookingId,
+    pub(crate) address: SocketAddr,
+    /// Which of several engines it is, where there can be several.
+    pub(crate) endpoint: Option<EndpointId>,
+    pub(crate) guard: SlotGuard<M>,
 }
 
 /// Gives a slot back when dropped: by a request that ended, or on the way to one that has left.
-pub(super) struct SlotGuard {
-    shell: Arc<Shell>,
+pub(crate) struct SlotGuard<M: Machine> {
+    shell: Arc<Shell<M>>,
     booking: BookingId,
 }
 
-impl Drop for SlotGuard {
+impl<M: Machine> Drop for SlotGuard<M> {
     fn drop(&mut self) {
         let booking = self.booking;
-        self.shell.act(|group, now| group.finish(now, booking));
+        self.shell.act(|machine, now| machine.finish(now, booking));
     }
 }
 
 /// A place in the queue, given up when dropped.
-struct Place<'a> {
-    shell: &'a Arc<Shell>,
+struct Place<'a, M: Machine> {
+    shell: &'a Arc<Shell<M>>,
     ticket: Ticket,
     answered: bool,
 }
 
-impl Drop for Place<'_> {
+impl<M: Machine> Drop for Place<'_, M> {
     fn drop(&mut self) {
         if self.answered {
             return;
         }
         let ticket = self.ticket;
         self.shell.inner.lock().waiters.remove(&ticket);
-        self.shell.act(|group, now| group.leave(now, ticket));
+        self.shell.act(|machine, now| machine.leave(now, ticket));
     }
 }
 
-impl Shell {
-    /// A shell around `group`, whose timer runs on `runtime` for as long as the shell is there.
-    pub(super) fn start(
+impl Shell<Group> {
+    /// Nothing is left of it.
+    pub(super) fn spent(&self) -> bool {
+        self.look(Group::spent)
+    }
+
+    /// It has no members yet.
+    pub(super) fn unused(&self) -> bool {
+        self.view().is_empty()
+    }
+
+    pub(super) fn view(&self) -> Vec<MemberView> {
+        let now = self.clock.now();
+        self.look(|group| group.view(now))
+    }
+}
+
+impl<M: Machine> Shell<M> {
+    /// A shell around `machine`, whose timer runs on `runtime` for as long as the shell is there.
+    pub(crate) fn start(
         id: GroupId,
-        group: Group,
+        machine: M,
         clock: Clock,
-        orders: mpsc::UnboundedSender<Order>,
+        orders: mpsc::UnboundedSender<M::Order>,
         runtime: &Handle,
     ) -> Arc<Self> {
-        let inner = Inner { group, waiters: HashMap::new(), alarm: None };
+        let inner = Inner { machine, waiters: HashMap::new(), alarm: None };
         let shell = Arc::new(Self {
             id,
             clock,
@@ -105,63 +124,66 @@ impl Shell {
         &self.id
     }
 
-    /// Nothing is left of it.
-    pub(super) fn spent(&self) -> bool {
-        self.inner.lock().group.spent()
+    /// Reads the machine's state.
+    pub(crate) fn look<R>(&self, read: impl FnOnce(&M) -> R) -> R {
+        read(&self.inner.lock().machine)
     }
 
-    /// It has no members yet.
-    pub(super) fn unused(&self) -> bool {
-        self.inner.lock().group.view(self.clock.now()).is_empty()
-    }
-
-    pub(super) fn view(&self) -> Vec<MemberView> {
-        self.inner.lock().group.view(self.clock.now())
-    }
-
-    /// Waits for a slot. Dropping the future leaves the queue.
-    pub(super) async fn wait(self: &Arc<Self>, ticket: Ticket, model: &ModelId) -> Answer {
-        let answer = match self.arrive(ticket, model) {
+    /// Waits for a slot, having put the arrival of `ticket` into the machine. Dropping the future leaves
+    /// the queue.
+    pub(crate) async fn wait(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        arrive: impl FnOnce(&mut M, Moment) -> Vec<M::Effect>,
+    ) -> Answer<M> {
+        let answer = match self.arrive(ticket, arrive) {
             Arrival::Answered(answer) => return answer,
             Arrival::Waits(answer) => answer,
         };
         let mut place = Place { shell: self, ticket, answered: false };
         let answer = answer.await;
         place.answered = true;
-        // The sender is dropped unused only if the group forgot a ticket, which its tests exclude.
+        // The sender is dropped unused only if the machine forgot a ticket, which its tests exclude.
         answer.unwrap_or(Err(Rejection::Internal))
     }
 
-    fn arrive(self: &Arc<Self>, ticket: Ticket, model: &ModelId) -> Arrival {
+    fn arrive(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        arrive: impl FnOnce(&mut M, Moment) -> Vec<M::Effect>,
+    ) -> Arrival<M> {
         self.step(|inner, now| {
-            let effects = inner.group.arrive(now, ticket, model);
+            let effects = arrive(&mut inner.machine, now);
             let mut answers = self.carry_out(effects);
             let own = answers.iter().position(|(answered, _)| *answered == ticket);
-            let arrival = match own {
+            let arrival = if let Some(own) = own {
                 // Mostly a free slot: nothing was waited for, so nothing has to be woken.
-                Some(own) => Arrival::Answered(answers.swap_remove(own).1),
-                None => {
-                    let (sender, answer) = oneshot::channel();
-                    inner.waiters.insert(ticket, sender);
-                    Arrival::Waits(answer)
-                }
+                Arrival::Answered(answers.swap_remove(own).1)
+            } else {
+                let (sender, answer) = oneshot::channel();
+                inner.waiters.insert(ticket, sender);
+                Arrival::Waits(answer)
             };
             (arrival, answers)
         })
     }
 
-    /// Puts one event into the group and carries out what follows.
-    pub(super) fn act(self: &Arc<Self>, event: impl FnOnce(&mut Group, Moment) -> Effects) {
-        self.step(|inner, now| ((), self.carry_out(event(&mut inner.group, now))));
+    /// Puts one event into the machine and carries out what follows.
+    pub(crate) fn act(self: &Arc<Self>, event: impl FnOnce(&mut M, Moment) -> Vec<M::Effect>) {
+        self.step(|inner, now| ((), self.carry_out(event(&mut inner.machine, now))));
     }
 
     /// Makes a change under the lock, and delivers the answers that it brings after that.
-    fn step<T>(&self, change: impl FnOnce(&mut Inner, Moment) -> (T, Vec<(Ticket, Answer)>)) -> T {
+    fn step<T>(
+        &self,
+        change: impl FnOnce(&mut Inner<M>, Moment) -> (T, Vec<(Ticket, Answer<M>)>),
+    ) -> T {
         let (outcome, deliveries) = {
             let mut inner = self.inner.lock();
             // Read under the lock: no event may be older than the one before it.
-            let (outcome, answers) = change(&mut inner, self.clock.now());
-            let wanted = inner.group.wake_at();
+            let now = self.clock.now();
+            let (outcome, answers) = change(&mut inner, now);
+            let wanted = inner.machine.wake_at(now);
             if wanted.is_some() && (inner.alarm.is_none() || wanted < inner.alarm) {
                 inner.alarm = wanted;
                 self.earlier.notify_one();
@@ -178,26 +200,23 @@ impl Shell {
 
     /// Sends orders on while the lock is held, so that they keep their order; what is left are the
     /// answers to requests.
-    fn carry_out(self: &Arc<Self>, effects: Effects) -> Vec<(Ticket, Answer)> {
+    fn carry_out(self: &Arc<Self>, effects: Vec<M::Effect>) -> Vec<(Ticket, Answer<M>)> {
         effects.into_iter().filter_map(|effect| self.answer(effect)).collect()
     }
 
-    fn answer(self: &Arc<Self>, effect: Effect) -> Option<(Ticket, Answer)> {
-        let order = match effect {
-            Effect::Grant { ticket, booking, address, .. } => {
+    fn answer(self: &Arc<Self>, effect: M::Effect) -> Option<(Ticket, Answer<M>)> {
+        match M::sort(effect) {
+            Sorted::Grant { ticket, booking, address, endpoint } => {
                 let guard = SlotGuard { shell: Arc::clone(self), booking };
-                return Some((ticket, Ok(Slot { booking, address, guard })));
+                Some((ticket, Ok(Slot { booking, address, endpoint, guard })))
             }
-            Effect::Reject { ticket, rejection } => return Some((ticket, Err(rejection))),
-            Effect::Start { instance, model, generation } => {
-                Order::Start { instance, model, generation }
+            Sorted::Reject { ticket, rejection } => Some((ticket, Err(rejection))),
+            Sorted::Order(order) => {
+                // Nobody listens any more only while the process ends.
+                let _ = self.orders.send(order);
+                None
             }
-            Effect::Stop { instance, model } => Order::Stop { instance, model },
-            Effect::Tell { model, notice } => Order::Tell { model, notice },
-        };
-        // Nobody listens any more only while the process ends.
-        let _ = self.orders.send(order);
-        None
+        }
     }
 
     fn alarm(&self) -> Option<Moment> {
@@ -206,12 +225,12 @@ impl Shell {
 
     fn ring(self: &Arc<Self>) {
         self.inner.lock().alarm = None;
-        self.act(Group::tick);
+        self.act(M::tick);
     }
 }
 
-/// Wakes the group at the moments it asks for, for as long as there is one.
-async fn keep_time(shell: Weak<Shell>, earlier: Arc<Notify>, clock: Clock) {
+/// Wakes the machine at the moments it asks for, for as long as there is one.
+async fn keep_time<M: Machine>(shell: Weak<Shell<M>>, earlier: Arc<Notify>, clock: Clock) {
     while let Some(alarm) = shell.upgrade().map(|shell| shell.alarm()) {
         let Some(moment) = alarm else {
             earlier.notified().await;
@@ -228,7 +247,7 @@ async fn keep_time(shell: Weak<Shell>, earlier: Arc<Notify>, clock: Clock) {
     }
 }
 
-impl Drop for Shell {
+impl<M: Machine> Drop for Shell<M> {
     fn drop(&mut self) {
         // So that the timer's task notices.
         self.earlier.notify_one();

@@ -29,18 +29,19 @@ const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
 /// No HTTP/1 method begins like HTTP/2's preface.
 const HTTP2_BEGINS: &[u8] = b"PRI";
 
-/// Accepts until told to stop; every connection gets a task of its own.
+/// Accepts until it is `enough`; every connection gets a task of its own, and looks at `stopping`.
 pub(super) async fn accept<A>(
     listener: TcpListener,
     app: Arc<A>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
+    mut enough: watch::Receiver<bool>,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
 {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return,
+            _ = enough.wait_for(|enough| *enough) => return,
         };
         match accepted {
             Ok((socket, client)) => {

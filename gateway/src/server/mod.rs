@@ -6,6 +6,7 @@
 
 mod coalesced;
 mod connection;
+mod handover;
 mod head_watch;
 mod listener;
 
@@ -23,6 +24,7 @@ use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
 
+pub use handover::{Estate, Inherited};
 pub(crate) use head_watch::head_arrived;
 pub use listener::bind;
 
@@ -37,7 +39,10 @@ pub struct Running {
     /// Where it listens; tells the port where 0 was asked for.
     pub address: SocketAddr,
     lifecycle: Arc<Lifecycle>,
+    /// Whether connections that wait for their next request are closed.
     stop: watch::Sender<bool>,
+    /// Whether no more connections are accepted.
+    full: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
@@ -65,12 +70,15 @@ where
     let address = listener.local_addr()?;
     let app = Arc::new(proxy(service, threads));
     let (stop, stopping) = watch::channel(false);
+    let (full, enough) = watch::channel(false);
     let accepting = tokio::spawn(async move {
-        connection::accept(listener, Arc::clone(&app), stopping).await;
+        let mut ending = stopping.clone();
+        connection::accept(listener, Arc::clone(&app), stopping, enough).await;
         // Connections that wait for their next request are told that there is none.
+        let _ = ending.wait_for(|stop| *stop).await;
         app.http_cleanup().await;
     });
-    Ok(Running { address, lifecycle, stop, accepting })
+    Ok(Running { address, lifecycle, stop, full, accepting })
 }
 
 fn proxy<S: ProxyHttp>(service: S, threads: usize) -> HttpProxy<S> {
@@ -92,11 +100,24 @@ impl Running {
     /// False when that took longer than it may.
     pub async fn stop(self, patience: Patience) -> bool {
         self.lifecycle.advance(Phase::Draining);
+        self.wind_up(patience).await
+    }
+
+    /// The same for a gateway whose successor accepts already: accepts nothing from the first moment on.
+    /// For the drain delay, connections that were kept are still served, and told to come anew.
+    pub async fn hand_over(self, patience: Patience) -> bool {
+        self.lifecycle.advance(Phase::Draining);
+        self.full.send_replace(true);
+        self.wind_up(patience).await
+    }
+
+    async fn wind_up(self, patience: Patience) -> bool {
         if !patience.drain_delay.is_zero() {
             info!(delay = ?patience.drain_delay, "not ready any more; still taking requests");
             tokio::time::sleep(patience.drain_delay).await;
         }
         self.lifecycle.advance(Phase::Closed);
+        self.full.send_replace(true);
         self.stop.send_replace(true);
         if let Err(error) = self.accepting.await {
             warn!(%error, "the accept loop ended badly");

@@ -24,6 +24,8 @@ pub struct CommandLine {
 pub enum Command {
     /// Serve the models that the YAML files in a folder describe, with engines on this machine
     Local(Box<LocalArguments>),
+    /// Serve the Model objects of a Kubernetes cluster, whose engines its controller starts
+    Kubernetes(Box<KubernetesArguments>),
     /// Be an engine without a GPU, for trying things out and for tests
     Simulate(Box<SimulateArgs>),
     /// Keep an engine, and end it when the gateway ends (started by the gateway)
@@ -49,6 +51,67 @@ pub struct LocalArguments {
     /// How to serve.
     #[command(flatten)]
     pub serve: ServeArguments,
+
+    /// How to run engines.
+    #[command(flatten)]
+    pub engines: EngineArguments,
+}
+
+/// The arguments of `kubernetes`.
+#[derive(Debug, Args)]
+pub struct KubernetesArguments {
+    /// Print the settings in force and end
+    #[arg(long)]
+    pub print_settings: bool,
+
+    /// Which models.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: ServeArguments,
+}
+
+/// Flags about the cluster whose models are served.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ClusterArguments {
+    /// Namespace whose models are served; give it once per namespace
+    /// [FLEXINFER_NAMESPACE, separated by commas; else POD_NAMESPACE] [default: default]
+    #[arg(long, value_name = "NAMESPACE", help_heading = "Cluster")]
+    pub namespace: Vec<String>,
+    /// Serve the models of all namespaces [FLEXINFER_ALL_NAMESPACES] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Cluster")]
+    pub all_namespaces: Option<String>,
+    /// Name of this gateway among those before the same models [FLEXINFER_GATEWAY_NAME; else POD_NAME]
+    /// [default: the machine's name]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub gateway_name: Option<String>,
+    /// Unix socket where a gateway hands its sockets to the one that takes its place
+    /// [FLEXINFER_UPGRADE_SOCKET] [default: none]
+    #[arg(long, value_name = "PATH", help_heading = "Cluster")]
+    pub upgrade_socket: Option<String>,
+}
+
+/// Flags about engines on this machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct EngineArguments {
+    /// VRAM that the models of a shared group may take together; give it once per group
+    /// [FLEXINFER_VRAM_BUDGET, separated by commas]
+    #[arg(long, value_name = "GROUP=SIZE", help_heading = "Engines")]
+    pub vram_budget: Vec<String>,
+    /// Folder that stands in for a persistent volume claim; give it once per claim
+    /// [FLEXINFER_PVC, separated by commas]
+    #[arg(long, value_name = "CLAIM=DIR", help_heading = "Engines")]
+    pub pvc: Vec<String>,
+    /// Where downloads, logs and the engines' own files are kept [FLEXINFER_DATA_DIR]
+    /// [default: ~/.local/share/flexinfer]
+    #[arg(long, value_name = "DIR", help_heading = "Engines")]
+    pub data_dir: Option<String>,
+    /// Hub that HF:// models are downloaded from; its token is taken from HF_TOKEN [HF_ENDPOINT]
+    /// [default: https://huggingface.co]
+    #[arg(long, value_name = "URL", help_heading = "Engines")]
+    pub hf_endpoint: Option<String>,
 }
 
 /// How log lines look.
@@ -66,13 +129,14 @@ pub enum LogFormat {
 /// Flags for serving requests. Each has an environment variable, used where the flag is not given.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArguments {
-    /// Address for requests [FLEXINFER_LISTEN] [default: 127.0.0.1:8080]
+    /// Address for requests [FLEXINFER_LISTEN] [default: 127.0.0.1:8080; 0.0.0.0:8080 on a cluster]
     #[arg(long, value_name = "ADDRESS", help_heading = "Addresses")]
     pub listen: Option<String>,
     /// Port for requests, instead of the one in --listen [FLEXINFER_PORT]
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     pub port: Option<String>,
-    /// Address for metrics, health and debug pages [FLEXINFER_ADMIN_LISTEN] [default: 127.0.0.1:9090]
+    /// Address for metrics, health and debug pages [FLEXINFER_ADMIN_LISTEN]
+    /// [default: 127.0.0.1:9090; 0.0.0.0:9090 on a cluster]
     #[arg(long, value_name = "ADDRESS", help_heading = "Addresses")]
     pub admin_listen: Option<String>,
 
@@ -121,22 +185,6 @@ pub struct ServeArguments {
     #[command(flatten)]
     pub routing: RoutingArguments,
 
-    /// VRAM that the models of a shared group may take together; give it once per group
-    /// [FLEXINFER_VRAM_BUDGET, separated by commas]
-    #[arg(long, value_name = "GROUP=SIZE", help_heading = "Engines")]
-    pub vram_budget: Vec<String>,
-    /// Folder that stands in for a persistent volume claim; give it once per claim
-    /// [FLEXINFER_PVC, separated by commas]
-    #[arg(long, value_name = "CLAIM=DIR", help_heading = "Engines")]
-    pub pvc: Vec<String>,
-    /// Where downloads, logs and the engines' own files are kept [FLEXINFER_DATA_DIR]
-    /// [default: ~/.local/share/flexinfer]
-    #[arg(long, value_name = "DIR", help_heading = "Engines")]
-    pub data_dir: Option<String>,
-    /// Hub that HF:// models are downloaded from; its token is taken from HF_TOKEN [HF_ENDPOINT]
-    /// [default: https://huggingface.co]
-    #[arg(long, value_name = "URL", help_heading = "Engines")]
-    pub hf_endpoint: Option<String>,
     /// How long a connection to an engine may take to be made [FLEXINFER_CONNECT_TIMEOUT] [default: 5s]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub connect_timeout: Option<String>,
@@ -161,7 +209,7 @@ pub struct ServeArguments {
     pub upstream_attempts: Option<String>,
 
     /// How long a stopping gateway still takes requests while it says that it is not ready
-    /// [PROXY_SHUTDOWN_DRAIN_DELAY] [default: 0s]
+    /// [PROXY_SHUTDOWN_DRAIN_DELAY] [default: 0s; 5s on a cluster]
     #[arg(long, value_name = "DURATION", help_heading = "Process")]
     pub drain_delay: Option<String>,
     /// How long a stopping gateway waits for requests in flight [PROXY_GRACEFUL_SHUTDOWN_TIMEOUT]
@@ -171,7 +219,7 @@ pub struct ServeArguments {
     /// Threads that serve requests [FLEXINFER_THREADS] [default: one per processor]
     #[arg(long, value_name = "COUNT", help_heading = "Process")]
     pub threads: Option<String>,
-    /// How log lines look: text or json [FLEXINFER_LOG_FORMAT] [default: text]
+    /// How log lines look: text or json [FLEXINFER_LOG_FORMAT] [default: text; json on a cluster]
     #[arg(long, value_name = "FORMAT", help_heading = "Process")]
     pub log_format: Option<String>,
     /// error, warn, info, debug or trace; also per part, as in info,flexinfer::access=debug

@@ -1,7 +1,9 @@
 //! How this process runs: flags, with the environment where a flag is not given. The only place that
 //! reads the environment, which is passed in; every complaint is told at once.
 
+mod cluster;
 mod command_line;
+mod local;
 mod pairs;
 mod reader;
 mod routing;
@@ -12,16 +14,19 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use flexinfer_core::queueing::{Backoff, Policy};
 use flexinfer_core::routing::LabelRouting;
-use flexinfer_fetching::{FetchSettings, Token};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-pub use command_line::{Command, CommandLine, LocalArguments, LogFormat, ServeArguments};
+pub use cluster::{ClusterSettings, Scope};
+pub use command_line::{
+    ClusterArguments, Command, CommandLine, EngineArguments, KubernetesArguments, LocalArguments,
+    LogFormat, ServeArguments,
+};
+pub use local::LocalSettings;
 pub use reader::Complaints;
 pub use routing::RoutingArguments;
 pub use rules::{RuleArguments, RuleSettings};
@@ -37,7 +42,7 @@ const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The settings that are in force, as types.
+/// The settings that are in force on both platforms, as types.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where requests come in.
@@ -46,10 +51,6 @@ pub struct Settings {
     pub admin_listen: SocketAddr,
     /// Threads that serve requests.
     pub threads: usize,
-    /// Where downloads, logs and the engines' own files are kept.
-    pub data_dir: PathBuf,
-    /// Folders that stand in for persistent volume claims.
-    pub claims: BTreeMap<String, PathBuf>,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Which log lines are written.
@@ -66,63 +67,51 @@ pub struct Settings {
     pub queue: Policy,
     /// How patient a stop is.
     pub patience: Patience,
-    /// VRAM that a group's residents may take together, in MiB.
-    pub vram_budgets: BTreeMap<String, u64>,
-    /// Where models are downloaded from, and how.
-    pub fetching: FetchSettings,
     /// Every setting in force as text, by the name of its flag; secrets are masked.
     pub shown: BTreeMap<&'static str, String>,
 }
 
+/// What differs between the platforms where nothing is set.
+struct Defaults {
+    address: Ipv4Addr,
+    log_format: LogFormat,
+    drain_delay: Duration,
+}
+
 impl Settings {
-    /// Settings from the flags of `local` and `environment`, which answers a variable's name with its
-    /// value.
-    pub fn local(
+    fn read<E: Fn(&str) -> Option<String>>(
+        read: &mut Reader<'_, E>,
         arguments: &ServeArguments,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Complaints> {
-        let mut read = Reader::new(&environment);
-        let listen =
-            read.address("listen", arguments.listen.as_deref(), (Ipv4Addr::LOCALHOST, 8080));
+        defaults: &Defaults,
+    ) -> Self {
+        let address = defaults.address;
+        let listen = read.address("listen", arguments.listen.as_deref(), (address, 8080));
         let port = read.optional_port("port", arguments.port.as_deref());
         let listen = port.map_or(listen, |port| SocketAddr::new(listen.ip(), port));
         read.show("listen", listen);
-        let hub = read.hub("hf-endpoint", arguments.hf_endpoint.as_deref());
-        let token = environment("HF_TOKEN").and_then(|text| Token::new(&text));
-        if token.is_some() {
-            read.show("HF_TOKEN", "set (not shown)");
-        }
-        let settings = Self {
+        let admin = arguments.admin_listen.as_deref();
+        let format = arguments.log_format.as_deref();
+        let buffered = arguments.max_buffered_bytes.as_deref();
+        Self {
             listen,
-            admin_listen: read.address(
-                "admin-listen",
-                arguments.admin_listen.as_deref(),
-                (Ipv4Addr::LOCALHOST, 9090),
-            ),
+            admin_listen: read.address("admin-listen", admin, (address, 9090)),
             threads: read.count("threads", arguments.threads.as_deref(), processors(), 1..=1024),
-            data_dir: read
-                .folder("data-dir", arguments.data_dir.as_deref(), || data_dir(&environment)),
-            claims: read.claims("pvc", &arguments.pvc),
-            log_format: read.choice("log-format", arguments.log_format.as_deref(), LogFormat::Text),
+            log_format: read.choice("log-format", format, defaults.log_format),
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
-            limits: limits(&mut read, arguments),
-            rules: RuleSettings::read(&mut read, &arguments.rules),
+            limits: limits(read, arguments),
+            rules: RuleSettings::read(read, &arguments.rules),
             label_routing: read.choice(
                 "label-routing",
                 arguments.label_routing.as_deref(),
                 LabelRouting::RoundRobin,
             ),
-            max_buffered_bytes: read.size(
-                "max-buffered-bytes",
-                arguments.max_buffered_bytes.as_deref(),
-                GIB,
-            ),
-            queue: queue(&mut read, arguments),
+            max_buffered_bytes: read.size("max-buffered-bytes", buffered, GIB),
+            queue: queue(read, arguments),
             patience: Patience {
                 drain_delay: read.duration_or_none(
                     "drain-delay",
                     arguments.drain_delay.as_deref(),
-                    Duration::ZERO,
+                    defaults.drain_delay,
                 ),
                 in_flight: read.duration_or_none(
                     "shutdown-timeout",
@@ -130,13 +119,8 @@ impl Settings {
                     600 * SECOND,
                 ),
             },
-            vram_budgets: read.budgets("vram-budget", &arguments.vram_budget),
-            fetching: FetchSettings::new(&hub, token)
-                .map_err(|error| Complaints(vec![error.to_string()]))?,
             shown: BTreeMap::new(),
-        };
-        let shown = read.finish()?;
-        Ok(Self { shown, ..settings })
+        }
     }
 
     /// One line per setting, for `--print-settings`.
@@ -227,13 +211,4 @@ fn queue<E: Fn(&str) -> Option<String>>(
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// The user's own data folder, as the XDG rules place it.
-fn data_dir(environment: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let absolute =
-        |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = absolute("XDG_DATA_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
-    Some(data.join("flexinfer"))
 }

@@ -5,6 +5,10 @@ use clap::{CommandFactory, Parser};
 use super::*;
 
 fn read(flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, Complaints> {
+    local(flags, variables).map(|local| local.serve)
+}
+
+fn local(flags: &[&str], variables: &[(&str, &str)]) -> Result<LocalSettings, Complaints> {
     let line = ["flexinfer-gateway", "local", "models"].iter().chain(flags);
     let Command::Local(local) = CommandLine::try_parse_from(line).unwrap().command else {
         panic!("another command");
@@ -14,7 +18,7 @@ fn read(flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, Complain
         let mut all = variables.iter().chain(&home);
         all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    Settings::local(&local.serve, environment)
+    LocalSettings::new(&local, environment)
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn everything_that_is_wrong_is_told_at_once() {
 
 #[test]
 fn budgets_and_claims_come_from_flags_or_a_list() {
-    let settings = read(
+    let settings = local(
         &["--vram-budget", "a=24Gi", "--vram-budget", "b=512Mi"],
         &[("FLEXINFER_PVC", "data=/srv/data")],
     );
@@ -95,4 +99,49 @@ fn the_help_of_local() {
 #[test]
 fn the_command_line_holds_together() {
     CommandLine::command().debug_assert();
+}
+
+fn cluster(flags: &[&str], variables: &[(&str, &str)]) -> Result<ClusterSettings, Complaints> {
+    let line = ["flexinfer-gateway", "kubernetes"].iter().chain(flags);
+    let Command::Kubernetes(arguments) = CommandLine::try_parse_from(line).unwrap().command else {
+        panic!("another command");
+    };
+    let environment = |name: &str| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    ClusterSettings::new(&arguments, "machine", environment)
+}
+
+#[test]
+fn on_a_cluster_the_gateway_listens_to_all_and_tells_its_log_to_machines() {
+    let settings = cluster(&[], &[]).unwrap();
+    assert_eq!(settings.serve.listen.to_string(), "0.0.0.0:8080");
+    assert_eq!(settings.serve.admin_listen.to_string(), "0.0.0.0:9090");
+    assert_eq!(settings.serve.log_format, LogFormat::Json);
+    assert_eq!(settings.serve.patience.drain_delay, Duration::from_secs(5));
+    assert_eq!(settings.scope, Scope::Namespaces(vec!["default".into()]));
+    assert_eq!(settings.name, "machine");
+}
+
+#[test]
+fn the_pod_says_which_namespace_and_name_unless_somebody_else_does() {
+    let pod = [("POD_NAMESPACE", "models"), ("POD_NAME", "gateway-x2b")];
+    let settings = cluster(&[], &pod).unwrap();
+    assert_eq!(settings.scope, Scope::Namespaces(vec!["models".into()]));
+    assert_eq!(settings.name, "gateway-x2b");
+    let settings = cluster(&["--namespace", "b", "--namespace", "a"], &pod).unwrap();
+    assert_eq!(settings.scope, Scope::Namespaces(vec!["a".into(), "b".into()]));
+    let listed = [("FLEXINFER_NAMESPACE", "a, b"), ("POD_NAMESPACE", "models")];
+    let settings = cluster(&["--gateway-name", "edge"], &listed).unwrap();
+    assert_eq!(settings.scope, Scope::Namespaces(vec!["a".into(), "b".into()]));
+    assert_eq!(settings.name, "edge");
+    assert_eq!(cluster(&["--all-namespaces"], &pod).unwrap().scope, Scope::All);
+}
+
+#[test]
+fn a_scope_that_means_nothing_is_told() {
+    let both = cluster(&["--all-namespaces", "--namespace", "a"], &[]).unwrap_err();
+    assert!(both.to_string().contains("contradict"), "{both}");
+    let unnamed = cluster(&["--namespace", "No Namespace"], &[]).unwrap_err();
+    assert!(unnamed.to_string().contains("No Namespace"), "{unnamed}");
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flexinfer_core::callers::{CREDENTIALS, Carrier, Presented, SUBPROTOCOL, is_internal};
+use flexinfer_core::callers::{CREDENTIALS, Caller, Carrier, Presented, SUBPROTOCOL, is_internal};
 use flexinfer_core::rejection::Rejection;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
@@ -13,6 +13,7 @@ use pingora_proxy::Session;
 use strum::IntoEnumIterator as _;
 
 use crate::context::Context;
+use crate::keys::Keys;
 use crate::parts::Parts;
 
 /// Puts the caller into the context; without keys everybody is let in.
@@ -24,10 +25,15 @@ pub(crate) fn identify(
     let head = session.req_header_mut();
     strip_internal(head);
     let Some(keys) = &parts.rules.keys else { return Ok(()) };
-    let presented = Presented::by(carried(&head.headers));
-    context.ruled.caller = Some(Arc::clone(keys.current().identify(presented, now())?));
+    context.ruled.caller = Some(caller(keys, &head.headers)?);
     strip_credentials(head);
     Ok(())
+}
+
+/// Whose key `headers` present.
+pub(crate) fn caller(keys: &Keys, headers: &HeaderMap) -> Result<Arc<Caller>, Rejection> {
+    let presented = Presented::by(carried(headers));
+    keys.current().identify(presented, now()).map(Arc::clone)
 }
 
 fn carried(headers: &HeaderMap) -> impl Iterator<Item = (Carrier, &[u8])> {

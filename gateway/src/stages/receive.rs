@@ -112,6 +112,7 @@ fn engine_url(parts: &Parts, path: &str, query: Option<&str>) -> String {
 /// The answer of `/readyz`, here and on the admin port.
 pub(crate) fn readiness(phase: Phase) -> Own {
     match phase {
+        Phase::Starting => Own::text(503, "starting"),
         Phase::Serving => Own::text(200, "ok"),
         Phase::Draining | Phase::Closed => Own::text(503, "draining"),
     }

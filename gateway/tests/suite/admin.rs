@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use flexinfer_gateway::admin::{self, Pages};
+use flexinfer_core::callers::Callers;
+use flexinfer_gateway::admin::{self, Guard, Pages};
+use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::lifecycle::Phase;
 use flexinfer_gateway::server;
 use flexinfer_testkit::client::{Answer, Client, request};
@@ -31,6 +33,7 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
         lifecycle: Arc::clone(&world.lifecycle),
         settings: Arc::new(BTreeMap::from([("max-body", "64Mi".to_owned())])),
         models: Arc::new(|| serde_json::json!([{"name": "m"}])),
+        guard: Guard::Open,
     };
     let admin = admin::start(listener, pages).unwrap();
 
@@ -65,4 +68,32 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
     world.lifecycle.advance(Phase::Draining);
     assert_eq!(get(admin.address, "/readyz").await.status(), 503);
     assert_eq!(get(admin.address, "/healthz").await.status(), 200);
+}
+
+#[tokio::test]
+async fn where_anybody_reaches_the_port_only_key_holders_see_the_debug_pages() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let shown = async |guard: Guard, headers: &[(&str, &str)]| {
+        let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let pages = Pages {
+            metrics: Arc::clone(&world.metrics),
+            refresh: Arc::new(|| ()),
+            lifecycle: Arc::clone(&world.lifecycle),
+            settings: Arc::default(),
+            models: Arc::new(|| serde_json::json!([])),
+            guard,
+        };
+        let admin = admin::start(listener, pages).unwrap();
+        assert_eq!(get(admin.address, "/metrics").await.status(), 200);
+        assert_eq!(get(admin.address, "/readyz").await.status(), 200);
+        let mut client = Client::connect(admin.address).await.unwrap();
+        client.send(&request("GET", "/debug/config", headers, b"")).await.unwrap();
+        client.answer().await.unwrap().status()
+    };
+    let keys = || Guard::Keyed(Some(Keys::fixed(Callers::of_token("secret"))));
+    assert_eq!(shown(keys(), &[]).await, 401);
+    assert_eq!(shown(keys(), &[("authorization", "Bearer secret")]).await, 200);
+    assert_eq!(shown(Guard::Keyed(None), &[]).await, 403);
+    assert_eq!(shown(Guard::Open, &[]).await, 200);
 }

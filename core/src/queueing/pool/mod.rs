@@ -43,8 +43,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PoolEffect {
-    /// The request of `ticket` has a slot at `address`, until `booking` is finished.
-    Grant { ticket: Ticket, booking: BookingId, address: SocketAddr },
+    /// The request of `ticket` has a slot on `endpoint` at `address`, until `booking` is finished.
+    Grant { ticket: Ticket, booking: BookingId, endpoint: EndpointId, address: SocketAddr },
     /// The request of `ticket` is answered with `rejection`.
     Reject { ticket: Ticket, rejection: Rejection },
     /// The engine shall be asked whether it serves, until it does or is in question no more.
@@ -198,20 +198,24 @@ impl Pool {
         };
         let booking = BookingId(self.next_booking);
         self.next_booking += 1;
-        self.bookings.insert(booking, id);
         let address = endpoint.listed.address;
-        effects.push(PoolEffect::Grant { ticket, booking, address });
+        self.bookings.insert(booking, id.clone());
+        effects.push(PoolEffect::Grant { ticket, booking, endpoint: id, address });
         true
     }
 
     fn tell_the_hopeless(&mut self, effects: &mut Vec<PoolEffect>) {
-        let Some(failure) = self.standing.failure.clone().filter(|_| !self.open()) else { return };
-        let rejection = Rejection::ActivationFailed {
-            model: self.terms.id.clone(),
-            failure,
-            retry_in: Some(AFTER_FAILURE),
-        };
-        self.dissolve(&rejection, effects);
+        if self.waiting.is_empty() || self.open() {
+            return;
+        }
+        let model = self.terms.id.clone();
+        if let Some(failure) = self.standing.failure.clone() {
+            let retry_in = Some(AFTER_FAILURE);
+            let rejection = Rejection::ActivationFailed { model, failure, retry_in };
+            self.dissolve(&rejection, effects);
+        } else if let Some(holder) = self.standing.held_by.clone() {
+            self.dissolve(&Rejection::HeldByHigherPriority { model, holder }, effects);
+        }
     }
 
     /// Tells everybody who waits.

@@ -108,7 +108,7 @@ impl World {
 
     fn granted(&self, ticket: Ticket) -> Option<(BookingId, u16)> {
         self.effects.iter().find_map(|effect| match effect {
-            PoolEffect::Grant { ticket: granted, booking, address } if *granted == ticket => {
+            PoolEffect::Grant { ticket: granted, booking, address, .. } if *granted == ticket => {
                 Some((*booking, address.port()))
             }
             _ => None,
@@ -249,6 +249,15 @@ fn queue_11_those_who_wait_are_told_at_once_of_a_terminal_reason() {
     world.arrived();
     world.pass(secs(1));
     assert_eq!(world.reports().last().map(|report| report[1]), Some(1), "it is still demand");
+}
+
+#[test]
+fn those_behind_a_pinned_model_of_higher_priority_are_told_at_once() {
+    let mut world = World::new(terms());
+    let waiting = world.ask();
+    let held_by = Some(ModelId::new("default", "high"));
+    world.act(|pool, now| pool.stand(now, Standing { held_by, ..standing(Phase::Pending) }));
+    assert_eq!(world.code(waiting), Some("held_by_higher_priority"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use flexinfer_core::backends::{Backend, Call, Exit, ProgressLine};
 use http::StatusCode;
 use http_body_util::BodyExt;
 
-use super::ask;
+use crate::ask;
 
 /// A line of progress is JSON of a few hundred bytes.
 const LONGEST_LINE: usize = 64 * 1024;

@@ -8,9 +8,9 @@ use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::backends::{Backend, Gpu, Launch, ModelPlace, Placement, Platform};
 use tokio::time::{Instant, sleep};
 
-use super::ask::{self, Answer};
 use super::failures;
 use super::life::{End, Life};
+use crate::ask::{self, Answer};
 
 /// How long it may be away before requests that wait for it are told: somebody may be starting it.
 const PATIENCE_WITH_ABSENCE: Duration = Duration::from_secs(3);

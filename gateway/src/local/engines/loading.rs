@@ -8,9 +8,9 @@ use flexinfer_core::backends::{Backend, Launch};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::ask::{self, Answer};
 use super::calls;
 use super::output::Output;
+use crate::ask::{self, Answer};
 
 /// How long an engine may answer garbage before it counts as broken: some frameworks answer so for
 /// the moment between opening their port and registering their paths.

@@ -5,7 +5,6 @@
 //! only after nothing of its processes is left.
 
 mod adapters;
-mod ask;
 mod calls;
 mod external;
 mod failures;

@@ -18,7 +18,7 @@ const LONGEST_ANSWER: usize = 256 * 1024;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub(crate) enum AskError {
     #[error("nothing listens at {address}")]
     Unreachable { address: SocketAddr, source: io::Error },
     #[error("the answer is no HTTP")]
@@ -31,7 +31,7 @@ pub(super) enum AskError {
 
 /// What came of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Ready,
     NotYet,
     /// Nothing listens there, or nobody said anything in time.
@@ -41,7 +41,7 @@ pub(super) enum Answer {
 }
 
 /// Asks `probe`, and waits for the answer no longer than `patience`.
-pub(super) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration) -> Answer {
+pub(crate) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration) -> Answer {
     let path = match probe {
         Probe::Http { path, .. } => path,
         Probe::Tcp => {
@@ -71,7 +71,7 @@ pub(super) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration
 }
 
 /// Sends `call` and returns its answer as soon as its head has come.
-pub(super) async fn call(address: SocketAddr, call: &Call) -> Result<Response<Incoming>, AskError> {
+pub(crate) async fn call(address: SocketAddr, call: &Call) -> Result<Response<Incoming>, AskError> {
     let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
     send(address, call.method, &call.path, body).await
 }

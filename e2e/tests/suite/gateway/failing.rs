@@ -1,0 +1,60 @@
+//! Waits that cannot end well end at once.
+
+use flexinfer_testkit::simulator::Settings;
+use serde_json::json;
+
+use super::world::{Site, code};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_11_those_who_wait_are_told_why_the_model_cannot_come_up() {
+    let site = Site::new().await;
+    site.simulated("a").await;
+    let gateway = site.gateway("one").await;
+    let asking = gateway.asking("a");
+    gateway.waits("a", 1).await;
+    site.say(
+        "a",
+        &json!({
+            "phase": "Pending",
+            "conditions": [{
+                "type": "Ready", "status": "False", "reason": "Unschedulable",
+                "message": "no node has a GPU", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }],
+        }),
+    )
+    .await;
+    gateway.sees("a", |shown| shown["phase"] == "Pending").await;
+    gateway.waits("a", 1).await;
+    site.say(
+        "a",
+        &json!({
+            "conditions": [{
+                "type": "Ready", "status": "False", "reason": "ImagePullFailed",
+                "message": "nobody has engine:latest", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }],
+        }),
+    )
+    .await;
+    let answer = asking.await.unwrap();
+    assert_eq!((answer.status(), code(&answer)), (503, "activation_failed".to_owned()));
+    assert!(answer.text().contains("nobody has engine:latest"), "{}", answer.text());
+    assert!(answer.head.header("retry-after").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_21_the_waiters_of_a_deleted_model_are_told_and_its_successor_serves() {
+    let site = Site::new().await;
+    site.simulated("a").await;
+    let gateway = site.gateway("one").await;
+    let asking: Vec<_> = (0..20).map(|_| gateway.asking("a")).collect();
+    gateway.waits("a", 20).await;
+    site.delete("a").await;
+    for asking in asking {
+        assert_eq!(code(&asking.await.unwrap()), "model_not_found");
+    }
+    site.simulated("a").await;
+    gateway.knows("a").await;
+    let engine = site.engine(Settings::default()).await;
+    site.list("a", &engine).await;
+    assert_eq!(gateway.ask("a").await.status(), 200);
+}

@@ -1,0 +1,9 @@
+//! `flexinfer-gateway kubernetes` before a real API server.
+
+mod away;
+mod failing;
+mod leaving;
+mod serving;
+mod several;
+mod waking;
+mod world;

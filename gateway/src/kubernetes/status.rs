@@ -1,0 +1,44 @@
+//! `/debug/models` on a cluster: every model with its endpoints, and objects that mean nothing.
+
+use flexinfer_core::queueing::{EndpointView, PoolView};
+use serde_json::{Value, json};
+
+use super::pools::Pools;
+use crate::queues::Clock;
+
+/// The page.
+pub(super) fn page(pools: &Pools, complaints: &[(String, String)]) -> Value {
+    let models: Vec<Value> = pools.views().iter().map(|view| model(view, pools.clock())).collect();
+    let faulty: Vec<Value> =
+        complaints.iter().map(|(model, fault)| json!({ "model": model, "fault": fault })).collect();
+    json!({ "models": models, "faulty": faulty })
+}
+
+fn model(view: &PoolView, clock: Clock) -> Value {
+    let failure = view
+        .failure
+        .as_ref()
+        .map(|failure| json!({ "reason": failure.reason.to_string(), "message": failure.message }));
+    let endpoints: Vec<Value> = view.endpoints.iter().map(endpoint).collect();
+    json!({
+        "namespace": &*view.id.namespace,
+        "model": &*view.id.name,
+        "phase": view.phase.map(|phase| phase.to_string()),
+        "draining": view.draining,
+        "failure": failure,
+        "endpoints": endpoints,
+        "inFlight": view.in_flight,
+        "waiting": view.waiting,
+        "lastLoadSeconds": view.last_load.map(|took| took.as_secs_f64()),
+        "quietSeconds": view.last_active.map(|last| clock.now().since(last).as_secs_f64()),
+    })
+}
+
+fn endpoint(view: &EndpointView) -> Value {
+    json!({
+        "id": view.id.to_string(),
+        "address": view.address.to_string(),
+        "state": view.state.to_string(),
+        "inFlight": view.in_flight,
+    })
+}

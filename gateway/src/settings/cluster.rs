@@ -1,0 +1,130 @@
+//! Whose models a gateway on a cluster serves, and what it is called.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::{Complaints, Defaults, KubernetesArguments, LogFormat, Settings};
+
+const DEFAULTS: Defaults = Defaults {
+    address: Ipv4Addr::UNSPECIFIED,
+    log_format: LogFormat::Json,
+    drain_delay: Duration::from_secs(5),
+};
+
+/// Where models are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In every namespace.
+    All,
+    /// In these, sorted; never none.
+    Namespaces(Vec<String>),
+}
+
+/// The settings of a gateway on a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// How requests are served.
+    pub serve: Settings,
+    /// Where models are looked for.
+    pub scope: Scope,
+    /// By which name this gateway reports what it has, different for each.
+    pub name: String,
+    /// Where gateways hand over to their successors, if they shall.
+    pub upgrade_socket: Option<PathBuf>,
+}
+
+impl ClusterSettings {
+    /// Settings from the flags of `kubernetes` and `environment`, which answers a variable's name with
+    /// its value; `machine` is the machine's name.
+    pub fn new(
+        arguments: &KubernetesArguments,
+        machine: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Complaints> {
+        let mut read = Reader::new(&environment);
+        let settings = Self {
+            serve: Settings::read(&mut read, &arguments.serve, &DEFAULTS),
+            scope: scope(&mut read, arguments),
+            name: name(&mut read, arguments.cluster.gateway_name.as_deref(), machine),
+            upgrade_socket: upgrade_socket(&mut read, arguments.cluster.upgrade_socket.as_deref()),
+        };
+        let shown = read.finish()?;
+        Ok(Self { serve: Settings { shown, ..settings.serve }, ..settings })
+    }
+}
+
+fn scope<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &KubernetesArguments,
+) -> Scope {
+    let flags = &arguments.cluster.namespace;
+    let all = read.choice("all-namespaces", arguments.cluster.all_namespaces.as_deref(), false);
+    if all {
+        if !flags.is_empty() {
+            read.complain("--all-namespaces and --namespace contradict each other; give one");
+        }
+        return Scope::All;
+    }
+    let given = read.given("namespace", None).map(|given| given.text);
+    let named = match flags.as_slice() {
+        [] => given.or_else(|| read.variable("POD_NAMESPACE")).unwrap_or_default(),
+        flags => flags.join(","),
+    };
+    let mut namespaces: Vec<String> = named
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    namespaces.sort();
+    namespaces.dedup();
+    if namespaces.is_empty() {
+        namespaces.push("default".to_owned());
+    }
+    for name in namespaces.iter().filter(|name| !is_label(name)) {
+        read.complain(format!("--namespace: `{name}` is not the name of a namespace"));
+    }
+    read.show("namespace", namespaces.join(","));
+    Scope::Namespaces(namespaces)
+}
+
+fn name<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    flag: Option<&str>,
+    machine: &str,
+) -> String {
+    let given = read.given("gateway-name", flag).map(|given| given.text);
+    let name = given.or_else(|| read.variable("POD_NAME")).unwrap_or_else(|| machine.to_owned());
+    let name = name.trim().to_owned();
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        read.complain(format!(
+            "--gateway-name: `{name}` is empty or longer than {LONGEST_NAME} characters"
+        ));
+    }
+    read.show("gateway-name", &name);
+    name
+}
+
+fn upgrade_socket<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    flag: Option<&str>,
+) -> Option<PathBuf> {
+    let path = PathBuf::from(read.given("upgrade-socket", flag)?.text);
+    read.show("upgrade-socket", path.display());
+    Some(path)
+}
+
+/// Kubernetes takes no longer name of a field manager than 128, and ours begins with a word.
+const LONGEST_NAME: usize = 100;
+
+fn is_label(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = |byte: Option<&u8>| byte.is_some_and(|byte| letter(*byte));
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.iter().all(|byte| letter(*byte) || *byte == b'-')
+}
