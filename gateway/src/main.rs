@@ -10,7 +10,7 @@ use flexinfer_gateway::settings::{
 };
 use flexinfer_gateway::{kubernetes, local, open_files, telemetry};
 
-// A request allocates a few dozen times, on whichever thread runs it.
+// A request allocates a few dozen times, on whichever thread runs it: docs/decisions/0011-allocator.md.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

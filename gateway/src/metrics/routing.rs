@@ -1,11 +1,12 @@
 //! How the choice of endpoints is counted: what decided, and who was chosen.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use flexinfer_core::ids::EndpointId;
 use flexinfer_core::routing::{Key, Source, Strategy};
 use parking_lot::Mutex;
-use prometheus::{IntCounterVec, IntGaugeVec};
+use prometheus::{IntCounter, IntCounterVec, IntGaugeVec};
 use strum::IntoEnumIterator as _;
 
 use super::tables::Registrar;
@@ -35,6 +36,8 @@ pub(super) struct RoutingTables {
 /// The series of one model.
 pub(super) struct RoutingSeries {
     tables: RoutingTables,
+    /// The commonest decision, in turn and without a key: looked up once.
+    in_turn: OnceLock<IntCounter>,
     seen: Mutex<Seen>,
 }
 
@@ -72,7 +75,7 @@ impl RoutingTables {
     }
 
     pub(super) fn model(&self) -> RoutingSeries {
-        RoutingSeries { tables: self.clone(), seen: Mutex::default() }
+        RoutingSeries { tables: self.clone(), in_turn: OnceLock::new(), seen: Mutex::default() }
     }
 
     /// Ends the series of one model, except those of its endpoints.
@@ -102,7 +105,12 @@ impl RoutingSeries {
         let source = key.map_or(NONE, |key| key.source().into());
         let outcome = if strategy.is_keyed() && key.is_none() { FALLBACK } else { POD };
         let labels = [model, strategy.into(), source, outcome];
-        self.tables.decisions.with_label_values(&labels).inc();
+        let look_up = || self.tables.decisions.with_label_values(&labels);
+        if strategy == Strategy::RoundRobin && key.is_none() {
+            self.in_turn.get_or_init(look_up).inc();
+        } else {
+            look_up().inc();
+        }
         if let Some(key) = key {
             self.see(model, strategy, key);
         }
