@@ -18,6 +18,7 @@ pub(crate) use serving::serve;
 
 /// The weights that this node holds.
 #[derive(Clone, Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Folder with models' weights, as in FOLDER/<namespace>/<model>; without it none are handed on
     #[arg(

@@ -42,7 +42,7 @@ struct State {
 impl Cluster {
     fn new() -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let timings = Timings { token: TOKEN, ..Timings::default() };
+        let timings = Timings { first_token: TOKEN, token: TOKEN, ..Timings::default() };
         let engine = runtime.block_on(async {
             let settings = Settings { timings, ..Settings::default() };
             let running = Simulator::start(settings).await.unwrap();
