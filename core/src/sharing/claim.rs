@@ -105,14 +105,18 @@ fn stance(member: &Member) -> Stance {
 /// primary before a visitor or a pinned member of at most its priority, and of two members with
 /// the same reason the one of higher priority.
 fn a_warmer_wants_in(members: &[Member], resident: &Member, now: Moment) -> bool {
-    members.iter().filter(|other| !other.resident() && !other.barred(now)).any(|other| {
-        let reason = (other.warmth, other.priority) > (resident.warmth, resident.priority);
-        match other.warmth {
-            Warmth::None => false,
-            Warmth::Pinned => resident.warmth == Warmth::Pinned && reason,
-            Warmth::Primary => reason && other.priority >= resident.priority,
-        }
-    })
+    let wants_in = |other: &&Member| !other.resident() && !other.barred(now);
+    members.iter().filter(wants_in).any(|other| is_warmer(other, resident))
+}
+
+/// Whether `other` has the better reason to be up than `resident` while nobody asks for anything.
+pub(super) fn is_warmer(other: &Member, resident: &Member) -> bool {
+    let reason = (other.warmth, other.priority) > (resident.warmth, resident.priority);
+    match other.warmth {
+        Warmth::None => false,
+        Warmth::Pinned => resident.warmth == Warmth::Pinned && reason,
+        Warmth::Primary => reason && other.priority >= resident.priority,
+    }
 }
 
 /// Until when anti-thrashing protects a serving member. A swap's winner that has work is protected
@@ -159,8 +163,8 @@ impl Claim<'_> {
                 Reverse(claim.stance),
                 // Among the demanded who waited longest, else who was active last.
                 claim.member.activity.waiting_since.unwrap_or(Moment::ORIGIN),
-                // Who holds the GPU has had its turn.
-                claim.member.resident(),
+                // Of two who came at the same moment the one that is there: nothing has to be loaded.
+                Reverse(claim.member.resident()),
                 Reverse(claim.member.activity.last_active),
             )
         };

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::claim::protected_until;
-use super::{Election, Member, Residency, cooldown};
+use super::claim::is_warmer;
+use super::{DEMAND_WINDOW, Election, Member, Residency, cooldown};
 use crate::ids::ModelId;
 use crate::moment::Moment;
 use crate::scaling::{Warmth, quiet_since};
@@ -22,7 +22,8 @@ pub enum Turn {
 
 /// The earliest turn of the member `id` of a group whose `election` came out like this.
 ///
-/// A lower bound: a request is never called hopeless that could have been served.
+/// A lower bound: a request is never called hopeless that could have been served, unless somebody comes
+/// later for a member that nobody waits for now.
 pub fn turn(
     members: &[Member],
     election: &Election,
@@ -34,14 +35,23 @@ pub fn turn(
     if let Some(until) = member.barred_until.filter(|until| now < *until) {
         return Turn::NotBefore(until);
     }
-    if election.wants(id) {
+    // One that is there and has to go may be let stay by whatever happens next.
+    if election.wants(id) || member.resident() {
         return Turn::Now;
     }
-    let cooldown = cooldown(members);
     let mut earliest: Option<Moment> = None;
     let mut holder: Option<&ModelId> = None;
+    // Another that wants in may make room too: it may leave soon, or be small enough to have beside it.
+    let displacing = |other: &&Member| {
+        let wants_in = other.demanded() || other.force_promotion;
+        other.id == *id || (wants_in && !election.wants(&other.id))
+    };
     for blocker in members.iter().filter(|other| election.wants(&other.id)) {
-        match leaves_at(blocker, member, cooldown, &expected_load, now) {
+        let leaves = members.iter().filter(displacing).filter_map(|other| {
+            let leaves = leaves_at(blocker, other, members, &expected_load, now)?;
+            Some(other.barred_until.map_or(leaves, |until| leaves.max(until)))
+        });
+        match leaves.min() {
             Some(at) => earliest = Some(earliest.map_or(at, |known| known.min(at))),
             None => holder = holder.or(Some(&blocker.id)),
         }
@@ -57,38 +67,43 @@ pub fn turn(
 fn leaves_at(
     blocker: &Member,
     member: &Member,
-    cooldown: Duration,
+    members: &[Member],
     expected_load: &impl Fn(&ModelId) -> Option<(Moment, Duration)>,
     now: Moment,
 ) -> Option<Moment> {
-    if blocker.force_promotion && !member.force_promotion {
-        return None;
-    }
-    let outranked = blocker.priority > member.priority;
-    if outranked && blocker.warmth != Warmth::None {
-        return None;
+    // Between two that are forced nothing counts but their priority and what they have to do.
+    match (blocker.force_promotion, member.force_promotion) {
+        (true, true) => return (blocker.priority <= member.priority).then_some(now),
+        (true, false) => return None,
+        (false, true) => return Some(now),
+        (false, false) => {}
     }
     match blocker.residency {
         Residency::Absent => Some(now),
         Residency::Loading => {
             let ready =
                 expected_load(&blocker.id).map_or(now, |(since, took)| (since + took).max(now));
-            Some(if outranked { ready + blocker.idle_timeout } else { ready })
+            Some(ready + stays(blocker, member, members)?)
         }
-        Residency::Serving { since, load_took, .. } if !outranked => {
+        Residency::Serving { since, load_took, .. } if blocker.priority <= member.priority => {
             // A busy one may become idle at any moment; then only its load time protects it.
-            let idle_protection = since + load_took.min(cooldown);
-            let protection = if blocker.activity.idle() {
-                protected_until(blocker, cooldown).unwrap_or(idle_protection)
-            } else {
-                idle_protection
-            };
-            Some(protection.max(now))
+            Some((since + load_took.min(cooldown(members))).max(now))
         }
         Residency::Serving { since, .. } => {
-            let quiet =
-                if blocker.activity.idle() { quiet_since(&blocker.activity, since) } else { now };
-            Some((quiet + blocker.idle_timeout).max(now))
+            // Who only waits for it may leave at any moment.
+            let busy = blocker.activity.in_flight > 0;
+            let quiet = if busy { now } else { quiet_since(&blocker.activity, since) };
+            Some((quiet + stays(blocker, member, members)?).max(now))
         }
     }
+}
+
+/// How long an idle `blocker` keeps its place against `member`; `None` is for ever.
+fn stays(blocker: &Member, member: &Member, members: &[Member]) -> Option<Duration> {
+    if blocker.priority <= member.priority {
+        return Some(Duration::ZERO);
+    }
+    let lingers = members.iter().any(|other| is_warmer(other, blocker)).then_some(DEMAND_WINDOW);
+    let sleeps = (blocker.warmth == Warmth::None).then_some(blocker.idle_timeout);
+    [lingers, sleeps].into_iter().flatten().min()
 }

@@ -8,6 +8,8 @@
     reason = "a test that cannot go on shall fail where it stands"
 )]
 
+mod election;
 mod pools;
 mod queueing;
 mod routing;
+mod scaling;

@@ -1,5 +1,4 @@
-//! A sharing group under random events: requests, leaving clients, loads that succeed, fail or
-//! hang, crashes, edits, and time. After every event the invariants of `World::check` must hold.
+//! The world around a group, kept by its effects alone and compared with what the group says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -8,105 +7,44 @@ use std::time::Duration;
 use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::ids::{BookingId, InstanceId, ModelId, Ticket};
 use flexinfer_core::moment::Moment;
-use flexinfer_core::queueing::{Backoff, Effect, Effects, Group, Notice, Phase, Policy, Terms};
+use flexinfer_core::queueing::{Backoff, Effect, Effects, Group, Notice, Policy, Terms};
 use flexinfer_core::scaling::Warmth;
 use flexinfer_core::sharing::Capacity;
-use proptest::prelude::*;
 
-const MODELS: usize = 3;
+use super::events::{Edit, Event};
 
-#[derive(Clone, Debug)]
-enum Event {
-    Ask(usize),
-    /// The n-th waiting request leaves.
-    Leave(usize),
-    /// The n-th booked slot is given back.
-    Finish(usize),
-    /// The n-th loading engine becomes ready.
-    Ready(usize),
-    /// The n-th living engine fails.
-    Fail(usize),
-    /// The n-th stopping engine is gone.
-    Gone(usize),
-    /// The clock moves by milliseconds, waking the group whenever it asked for it.
-    Pass(u64),
-    /// The n-th model gets other terms; odd generations change the engine too.
-    Edit(usize, Edit),
-    Remove(usize),
-}
-
-#[derive(Clone, Debug)]
-struct Edit {
-    priority: i32,
-    slots: Option<u32>,
-    warmth: Warmth,
-    forced: bool,
-    new_generation: bool,
-    max_queue: u32,
-}
-
-fn edit() -> impl Strategy<Value = Edit> {
-    let warmth = prop_oneof![
-        4 => Just(Warmth::None),
-        1 => Just(Warmth::Pinned),
-        1 => Just(Warmth::Primary)
-    ];
-    let slots = prop_oneof![Just(None), Just(Some(1)), Just(Some(3))];
-    let priority = prop_oneof![Just(50), Just(100), Just(100), Just(200)];
-    (priority, slots, warmth, prop::bool::weighted(0.05), any::<bool>(), 0_u32..6).prop_map(
-        |(priority, slots, warmth, forced, new_generation, max_queue)| Edit {
-            priority,
-            slots,
-            warmth,
-            forced,
-            new_generation,
-            max_queue,
-        },
-    )
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        12 => (0..MODELS).prop_map(Event::Ask),
-        3 => any::<usize>().prop_map(Event::Leave),
-        8 => any::<usize>().prop_map(Event::Finish),
-        8 => any::<usize>().prop_map(Event::Ready),
-        3 => any::<usize>().prop_map(Event::Fail),
-        8 => any::<usize>().prop_map(Event::Gone),
-        6 => prop_oneof![0_u64..2_000, 0_u64..400_000].prop_map(Event::Pass),
-        1 => (0..MODELS, edit()).prop_map(|(model, edit)| Event::Edit(model, edit)),
-        1 => (0..MODELS).prop_map(Event::Remove),
-    ]
-}
+pub(super) const MODELS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Life {
+pub(super) enum Life {
     Loading,
     Serving,
     Stopping,
 }
 
 #[derive(Clone, Debug)]
-struct Engine {
-    model: ModelId,
-    generation: u64,
-    life: Life,
-    in_flight: u32,
-    vram: Option<u64>,
+pub(super) struct Engine {
+    pub(super) model: ModelId,
+    pub(super) generation: u64,
+    pub(super) life: Life,
+    pub(super) in_flight: u32,
+    pub(super) vram: Option<u64>,
 }
 
 /// The world around the group, kept by effects alone and compared with what the group says.
-struct World {
-    group: Group,
-    capacity: Capacity,
-    now: Moment,
-    terms: BTreeMap<ModelId, Terms>,
-    next_ticket: u64,
-    waiting: BTreeMap<ModelId, Vec<Ticket>>,
-    answered: BTreeSet<Ticket>,
-    left: BTreeSet<Ticket>,
-    bookings: Vec<(BookingId, InstanceId)>,
-    engines: BTreeMap<InstanceId, Engine>,
+pub(super) struct World {
+    pub(super) group: Group,
+    pub(super) capacity: Capacity,
+    pub(super) now: Moment,
+    pub(super) terms: BTreeMap<ModelId, Terms>,
+    /// The last generation of each Model, also of those that were removed.
+    pub(super) generations: BTreeMap<ModelId, u64>,
+    pub(super) next_ticket: u64,
+    pub(super) waiting: BTreeMap<ModelId, Vec<Ticket>>,
+    pub(super) answered: BTreeSet<Ticket>,
+    pub(super) left: BTreeSet<Ticket>,
+    pub(super) bookings: Vec<(BookingId, InstanceId)>,
+    pub(super) engines: BTreeMap<InstanceId, Engine>,
 }
 
 fn id(model: usize) -> ModelId {
@@ -137,7 +75,7 @@ fn terms(model: usize, vram: Option<u64>) -> Terms {
 }
 
 impl World {
-    fn new(capacity: Capacity, backoff: Option<Backoff>) -> Self {
+    pub(super) fn new(capacity: Capacity, backoff: Option<Backoff>) -> Self {
         let policy = Policy { backoff, ..Policy::default() };
         let sizes: [Option<u64>; MODELS] =
             if capacity == Capacity::One { [None; MODELS] } else { [Some(10), Some(8), None] };
@@ -146,6 +84,7 @@ impl World {
             capacity,
             now: Moment::ORIGIN,
             terms: (0..MODELS).map(|model| (id(model), terms(model, sizes[model]))).collect(),
+            generations: BTreeMap::new(),
             next_ticket: 0,
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
@@ -162,7 +101,7 @@ impl World {
         self.carry_out(effects);
     }
 
-    fn happen(&mut self, event: Event) {
+    pub(super) fn happen(&mut self, event: Event) {
         match event {
             Event::Ask(model) => self.ask(&id(model)),
             Event::Leave(n) => {
@@ -255,13 +194,17 @@ impl World {
     fn edit(&mut self, model: usize, edit: &Edit) {
         let vram =
             if self.capacity == Capacity::One { None } else { [Some(10), Some(8), None][model] };
+        let came_back = !self.terms.contains_key(&id(model));
         let known = self.terms.entry(id(model)).or_insert_with(|| terms(model, vram));
         known.priority = edit.priority;
         known.slots = edit.slots;
         known.warmth = edit.warmth;
         known.force_promotion = edit.forced;
         known.max_queue = Some(edit.max_queue);
-        known.generation += u64::from(edit.new_generation);
+        // One that comes back is never taken for the one that went.
+        let last = self.generations.entry(id(model)).or_insert(1);
+        *last += u64::from(edit.new_generation || came_back);
+        known.generation = *last;
         if self.capacity != Capacity::One && edit.new_generation {
             known.vram_mib = [Some(4), Some(8), Some(12), None][edit.max_queue as usize % 4];
         }
@@ -326,68 +269,8 @@ impl World {
         line.remove(place);
     }
 
-    /// A model that serves is asked to leave only for a higher one, or because it was edited.
-    fn check_drain(&self, model: &ModelId) {
-        let Some(leaving) = self.terms.get(model) else { return };
-        let engine = self.engines.values().find(|engine| engine.model == *model).unwrap();
-        let edited = engine.generation != leaving.generation;
-        let outranked = self.terms.values().any(|other| {
-            other.id != *model && (other.priority > leaving.priority || other.force_promotion)
-        });
-        assert!(edited || outranked, "{model} serves and drains for nobody of higher priority");
-    }
-
-    /// A model that is kept warm leaves only for somebody of at least its priority.
-    fn check_stop(&self, model: &ModelId, instance: InstanceId) {
-        let Some(leaving) = self.terms.get(model) else { return };
-        let edited = self.engines[&instance].generation != leaving.generation;
-        if edited || leaving.warmth == Warmth::None {
-            return;
-        }
-        let outranked = self.terms.values().any(|other| {
-            other.id != *model && (other.priority >= leaving.priority || other.force_promotion)
-        });
-        assert!(outranked, "{model} is kept warm and stops for nobody of its priority");
-    }
-
-    fn check(&self) {
-        self.check_capacity();
-        let view = self.group.view(self.now);
-        for member in &view {
-            let waiting = self.waiting.get(&member.id).map_or(0, Vec::len);
-            assert_eq!(member.waiting, waiting, "{}", member.id);
-            let Some(engine) = self.engines.values().find(|engine| engine.model == member.id)
-            else {
-                continue;
-            };
-            if engine.life == Life::Serving {
-                assert_eq!(member.in_flight, engine.in_flight, "{}", member.id);
-            }
-        }
-        let alive = !self.engines.is_empty();
-        for member in view.iter().filter(|member| member.waiting > 0) {
-            assert!(
-                alive || member.phase == Phase::Failed,
-                "{} has waiters and nothing in its group runs or is barred",
-                member.id
-            );
-        }
-        assert!(self.group.wake_at().is_none_or(|wake| wake > self.now));
-    }
-
-    fn check_capacity(&self) {
-        match self.capacity {
-            Capacity::One => assert!(self.engines.len() <= 1, "{:?}", self.engines),
-            Capacity::Vram(total) if self.engines.len() > 1 => {
-                let used: Option<u64> = self.engines.values().map(|engine| engine.vram).sum();
-                assert!(used.is_some_and(|used| used <= total), "{:?}", self.engines);
-            }
-            Capacity::Vram(_) => {}
-        }
-    }
-
     /// Everybody behaves from now on: whatever happened before, all are answered and all sleep.
-    fn come_to_rest(&mut self) {
+    pub(super) fn come_to_rest(&mut self) {
         for terms in self.terms.values_mut() {
             terms.warmth = Warmth::None;
             terms.force_promotion = false;
@@ -415,42 +298,4 @@ impl World {
 
 fn pick<T: Copy>(items: &[T], n: usize) -> Option<T> {
     (!items.is_empty()).then(|| items[n % items.len()])
-}
-
-fn run(capacity: Capacity, backoff: Option<Backoff>, events: Vec<Event>) {
-    let mut world = World::new(capacity, backoff);
-    for event in events {
-        world.happen(event);
-        world.check();
-    }
-    world.come_to_rest();
-}
-
-const BACKOFF: Backoff = Backoff {
-    max_retries: 2,
-    initial_wait: Duration::from_secs(1),
-    max_wait: Duration::from_secs(5),
-};
-
-proptest! {
-    #[test]
-    fn a_group_with_one_place_keeps_its_promises(
-        events in prop::collection::vec(event(), 1..150)
-    ) {
-        run(Capacity::One, None, events);
-    }
-
-    #[test]
-    fn a_group_with_a_vram_budget_keeps_its_promises(
-        events in prop::collection::vec(event(), 1..150)
-    ) {
-        run(Capacity::Vram(20), None, events);
-    }
-
-    #[test]
-    fn a_group_that_retries_keeps_its_promises(
-        events in prop::collection::vec(event(), 1..150)
-    ) {
-        run(Capacity::One, Some(BACKOFF), events);
-    }
 }
