@@ -8,9 +8,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::{program, workspace};
 
-/// Where the custom resource definitions are kept.
-const DEFINITIONS: &str = "crds/yaml";
-
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail when a file is stale
@@ -50,12 +47,10 @@ fn write() -> Result<()> {
     Ok(())
 }
 
-/// The definitions as they should be, by their place in the repository.
+/// The files as they should be, by their place in the repository.
 fn definitions() -> Result<BTreeMap<String, String>> {
     let mut cargo = program::cargo();
     cargo.args(["run", "--quiet", "--package", "flexinfer-crds", "--example", "definitions"]);
     let printed = program::output(&mut cargo)?;
-    let files: BTreeMap<String, String> =
-        serde_json::from_str(&printed).context("the definitions are not printed as JSON")?;
-    Ok(files.into_iter().map(|(name, yaml)| (format!("{DEFINITIONS}/{name}"), yaml)).collect())
+    serde_json::from_str(&printed).context("the files are not printed as JSON")
 }

@@ -35,7 +35,7 @@ enum Task {
     Test(test::Arguments),
     /// Crate arrows, orphan files, stale generated files, broken links
     Check,
-    /// Write the files that are made from the sources: the custom resource definitions
+    /// Write the files that are made from the types: custom resource definitions, and pages about them
     Generate(generate::Arguments),
     /// CPU and latency of the gateway beside nginx and a bare Pingora proxy, in one run
     Bench(bench::Arguments),

@@ -1,6 +1,12 @@
-//! Which of our crates may know which: `crds ← core ← {fetching, simulator} ← the acting crates`.
+//! Which of our crates may know which: `crds ← core ← fetching ← the acting crates`. The table in
+//! `docs/architecture.md` says the same, or the check fails.
 
 use serde_json::Value;
+
+use super::tree::File;
+
+/// The page with the table for people.
+const PAGE: &str = "docs/architecture.md";
 
 /// Each crate with those it may depend on. An acting crate imports no other, except that the gateway
 /// carries the simulator for its quickstart.
@@ -8,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("flexinfer-crds", &[]),
     ("flexinfer-core", &["flexinfer-crds"]),
     ("flexinfer-fetching", &["flexinfer-crds", "flexinfer-core"]),
-    ("flexinfer-simulator", &["flexinfer-crds", "flexinfer-core"]),
+    ("flexinfer-simulator", &[]),
     (
         "flexinfer-gateway",
         &["flexinfer-crds", "flexinfer-core", "flexinfer-fetching", "flexinfer-simulator"],
@@ -30,6 +36,34 @@ const IMPURE: &[&str] =
 
 pub(crate) fn complaints(metadata: &Value) -> Vec<String> {
     list(metadata, "packages").flat_map(package).collect()
+}
+
+/// Where the page says something else than the table above.
+pub(crate) fn differences(files: &[File]) -> Vec<String> {
+    let page = files.iter().find(|file| file.path == PAGE);
+    let told: Vec<_> = page.map(|page| rows(&page.text).collect()).unwrap_or_default();
+    let meant: Vec<_> = ARROWS.iter().map(|(from, to)| (*from, to.to_vec())).collect();
+    let lacking = meant.iter().filter(|row| !told.contains(row)).map(|(from, to)| {
+        let to = if to.is_empty() { "nothing".to_owned() } else { to.join(", ") };
+        format!("{PAGE}: the table of crates does not say that {from} may use {to}")
+    });
+    lacking.collect()
+}
+
+/// The rows of a table that begins with a crate's folder and ends with what the crate may use.
+fn rows(page: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    page.lines().filter_map(|line| {
+        let cells = line.strip_prefix("| `")?.strip_suffix(" |")?;
+        let (first, rest) = cells.split_once("` |")?;
+        let (_, last) = rest.rsplit_once('|')?;
+        Some((package_in(first)?, last.split('`').filter_map(package_in).collect()))
+    })
+}
+
+/// The name of the package in `folder`, as the table above has it.
+fn package_in(folder: &str) -> Option<&'static str> {
+    let name = |package: &&str| package.strip_prefix("flexinfer-").unwrap_or(package) == folder;
+    ARROWS.iter().map(|(package, _)| *package).find(name)
 }
 
 fn package(package: &Value) -> Vec<String> {
@@ -91,6 +125,23 @@ mod tests {
         assert_eq!(depending("flexinfer-core", &tokio).len(), 1);
         let rand = json!({ "name": "rand", "kind": "dev" });
         assert_eq!(depending("flexinfer-core", &rand), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_page_that_says_something_else_is_a_complaint() {
+        let row = |(package, to): &(&str, &[&str])| {
+            let folder = |package: &str| package.replace("flexinfer-", "");
+            let to: Vec<_> = to.iter().map(|to| format!("`{}`", folder(to))).collect();
+            format!("| `{}` | what | {} |\n", folder(package), to.join(", "))
+        };
+        let page = |text: String| differences(&[File { path: PAGE.to_owned(), text }]);
+        let all: String = ARROWS.iter().map(row).collect();
+        assert_eq!(page(all.clone()), Vec::<String>::new());
+        assert_eq!(
+            page(all.replace("| `core` | what | `crds` |", "| `core` | what | – |")).len(),
+            1
+        );
+        assert_eq!(page(String::new()).len(), ARROWS.len());
     }
 
     #[test]

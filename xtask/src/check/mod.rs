@@ -4,6 +4,7 @@ mod arrows;
 mod libraries;
 mod links;
 mod orphans;
+mod purity;
 mod tree;
 
 use anyhow::{Result, bail};
@@ -17,8 +18,10 @@ pub(crate) fn run() -> Result<()> {
     let metadata = workspace::metadata()?;
     let files = tree::files()?;
     let mut complaints = arrows::complaints(&metadata);
+    complaints.extend(arrows::differences(&files));
     complaints.extend(orphans::complaints(&metadata, &files));
     complaints.extend(libraries::complaints(&files));
+    complaints.extend(purity::complaints(&files));
     complaints.extend(links::complaints(&files));
     complaints.extend(generate::complaints()?);
     for file in files.iter().filter(|file| file.is_rust() && file.lines() > LONG_FILE) {
@@ -30,6 +33,6 @@ pub(crate) fn run() -> Result<()> {
     if !complaints.is_empty() {
         bail!("{} complaint(s)", complaints.len());
     }
-    println!("arrows, files, generated files and links are in order");
+    println!("arrows, files, purity, generated files and links are in order");
     Ok(())
 }
