@@ -31,7 +31,7 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
         metrics: Arc::clone(&world.metrics),
         refresh: Arc::new(|| ()),
         lifecycle: Arc::clone(&world.lifecycle),
-        settings: Arc::new(BTreeMap::from([("max-body", "64Mi".to_owned())])),
+        settings: Arc::new(BTreeMap::from([("max-body", "64Mi".into()), ("threads", 2.into())])),
         models: Arc::new(|| serde_json::json!([{"name": "m"}])),
         guard: Guard::Open,
     };
@@ -61,7 +61,14 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
     }
     assert!(!page.contains("made-up"));
 
-    assert_eq!(get(admin.address, "/debug/config").await.json()["max-body"], "64Mi");
+    let index = get(admin.address, "/").await;
+    assert_eq!(index.status(), 200);
+    for link in index.text().split("href=\"").skip(1) {
+        let path = link.split('"').next().unwrap();
+        assert_eq!(get(admin.address, path).await.status(), 200, "the index names {path}");
+    }
+    let config = get(admin.address, "/debug/config").await.json();
+    assert_eq!(config, serde_json::json!({"max-body": "64Mi", "threads": 2}));
     assert_eq!(get(admin.address, "/debug/models").await.json()[0]["name"], "m");
     assert_eq!(get(admin.address, "/healthz").await.status(), 200);
     assert_eq!(get(admin.address, "/readyz").await.status(), 200);

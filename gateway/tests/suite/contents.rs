@@ -126,15 +126,15 @@ async fn body_29_nothing_is_decided_before_the_body_is_here() {
     let world = World::new(engine.address, vec![model("model-in-two-parts", None)]);
     let body = br#"{"input":"x","model":"model-in-two-parts"}"#;
     let cut = body.len() - 8;
-    for path in [CHAT, "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/rerank"] {
+    let paths = [CHAT, "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/rerank"];
+    for (before, path) in paths.into_iter().enumerate() {
         let bytes = request("POST", path, &[], body);
         let head = bytes.len() - body.len();
+        assert!(eventually(BOUND, || world.at_rest()).await);
         let mut client = Client::connect(world.address).await.unwrap();
-        let before = world.lifecycle.in_flight();
-        client.send(&bytes[..head]).await.unwrap();
-        assert!(eventually(BOUND, || world.lifecycle.in_flight() > before).await);
-        client.send(&bytes[head..head + cut]).await.unwrap();
-        assert_eq!(world.desk.booked(), engine.requests().len(), "booked without a model");
+        client.send(&bytes[..head + cut]).await.unwrap();
+        assert!(eventually(BOUND, || world.budget.held() == cut as u64).await);
+        assert_eq!(world.desk.booked(), before, "booked without a model");
         client.send(&bytes[head + cut..]).await.unwrap();
         assert_eq!(client.answer().await.unwrap().status(), 200, "{path}");
     }

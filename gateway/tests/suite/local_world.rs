@@ -11,7 +11,7 @@ use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
 use flexinfer_fetching::FetchSettings;
-use flexinfer_gateway::local::{Engines, Settings};
+use flexinfer_gateway::local::{Engines, Own, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -97,6 +97,7 @@ impl World {
         fs::write(folder.path().join("ollama.py"), OLLAMA).unwrap();
         let settings = Settings {
             program: PathBuf::from(PROGRAM),
+            own: Own::claim(&folder.path().join("data")).unwrap(),
             data: folder.path().join("data"),
             models: folder.path().to_path_buf(),
             claims: std::collections::BTreeMap::default(),

@@ -9,6 +9,7 @@
 )]
 
 mod admin;
+mod answers;
 mod apis;
 mod bodies;
 mod busy;
@@ -18,6 +19,7 @@ mod documents;
 mod events;
 mod forms;
 mod heads;
+mod hostile;
 mod leaving;
 mod limits;
 mod lists;
@@ -44,5 +46,6 @@ mod serving_stopping;
 mod serving_swaps;
 mod serving_timing;
 mod serving_world;
+mod uploads;
 mod verbatim;
 mod world;
