@@ -1,7 +1,6 @@
 //! The admin port: metrics, health, and pages for whoever wants to know what is going on. It answers for
 //! as long as the process lives, also when requests are not taken any more.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -9,16 +8,31 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use tokio::task::JoinHandle;
 use tracing::error;
 
 use crate::keys::Keys;
-use crate::lifecycle::{Lifecycle, Phase};
+use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
+use crate::settings::Shown;
 use crate::stages::identify::caller;
+
+/// The pages there are, for whoever opens the port in a browser.
+const INDEX: &str = r#"<!doctype html>
+<html lang="en">
+<title>FlexInfer gateway</title>
+<h1>FlexInfer gateway</h1>
+<ul>
+<li><a href="/debug/models">/debug/models</a>: what every model is at
+<li><a href="/debug/config">/debug/config</a>: the settings in force
+<li><a href="/metrics">/metrics</a>: for Prometheus
+<li><a href="/healthz">/healthz</a>: whether the process lives
+<li><a href="/readyz">/readyz</a>: whether it takes requests
+</ul>
+"#;
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -35,7 +49,7 @@ pub struct Pages {
     /// `/readyz`.
     pub lifecycle: Arc<Lifecycle>,
     /// `/debug/config`: the settings in force, secrets masked.
-    pub settings: Arc<BTreeMap<&'static str, String>>,
+    pub settings: Arc<Shown>,
     /// `/debug/models`: phases, residents, queues, last log lines.
     pub models: ModelsPage,
     /// Who may see the debug pages.
@@ -86,6 +100,7 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
     let router = Router::new()
+        .route("/", get(index))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
@@ -100,14 +115,13 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
     Ok(Admin { address, task })
 }
 
+async fn index() -> Html<&'static str> {
+    Html(INDEX)
+}
+
 async fn ready(State(pages): State<Pages>) -> Response {
-    match pages.lifecycle.phase() {
-        Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
-        Phase::Serving => "ok".into_response(),
-        Phase::Draining | Phase::Closed => {
-            (StatusCode::SERVICE_UNAVAILABLE, "draining").into_response()
-        }
-    }
+    let (status, word) = pages.lifecycle.phase().readiness();
+    (StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE), word).into_response()
 }
 
 async fn metrics(State(pages): State<Pages>) -> Response {
@@ -123,7 +137,7 @@ async fn metrics(State(pages): State<Pages>) -> Response {
 
 async fn config(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     let refusal = pages.guard.refusal(&headers);
-    refusal.unwrap_or_else(|| Json(BTreeMap::clone(&pages.settings)).into_response())
+    refusal.unwrap_or_else(|| Json(Shown::clone(&pages.settings)).into_response())
 }
 
 async fn models(State(pages): State<Pages>, headers: HeaderMap) -> Response {

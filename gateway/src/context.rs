@@ -150,6 +150,8 @@ pub(crate) enum Retry {
 pub(crate) struct Answer {
     /// The engine's status.
     pub(crate) status: Option<u16>,
+    /// The code of the rejection that the gateway answered with.
+    pub(crate) rejected: Option<&'static str>,
     /// From the request's head to the engine's.
     pub(crate) first_byte: Option<Duration>,
     /// Counts its tokens, where it may tell them.

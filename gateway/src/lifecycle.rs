@@ -20,6 +20,17 @@ pub enum Phase {
     Closed,
 }
 
+impl Phase {
+    /// What `/readyz` answers, wherever it is asked: a status and a word.
+    pub fn readiness(self) -> (u16, &'static str) {
+        match self {
+            Self::Starting => (503, "starting"),
+            Self::Serving => (200, "ok"),
+            Self::Draining | Self::Closed => (503, "draining"),
+        }
+    }
+}
+
 /// The gateway's phase and its requests in flight.
 #[derive(Debug)]
 pub struct Lifecycle {
@@ -105,6 +116,12 @@ impl Drop for InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_gateway_that_takes_requests_gladly_is_ready() {
+        let phases = [Phase::Starting, Phase::Serving, Phase::Draining, Phase::Closed];
+        assert_eq!(phases.map(|phase| phase.readiness().0), [503, 200, 503, 503]);
+    }
 
     #[test]
     fn phases_only_move_on() {

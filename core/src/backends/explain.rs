@@ -12,6 +12,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// Whether it had been ready before.
     pub was_ready: bool,
+    /// Whether the system killed something while it ran because memory had run out.
+    pub memory_ran_out: bool,
 }
 
 /// Words in a line that give a cause away.
@@ -122,10 +124,16 @@ pub(super) fn explain(name: &str, own: &[Clue], exit: Exit, last_lines: &[String
 
 fn from_exit(name: &str, exit: Exit, last_lines: &[String]) -> Failure {
     let (reason, what) = match (exit.signal, exit.code) {
-        (Some(9), _) => (
+        (Some(9), _) if exit.memory_ran_out => (
             Reason::OutOfMemory,
-            "was killed (signal 9), most likely by the system because memory ran out; use a \
-             smaller model or end other programs"
+            "was killed (signal 9) as the system ran out of memory; use a smaller model or end \
+             other programs"
+                .to_owned(),
+        ),
+        (Some(9), _) => (
+            died(exit),
+            "was killed by signal 9; somebody sent it, or the system for a reason that `dmesg` \
+             tells, most often memory"
                 .to_owned(),
         ),
         (Some(4), _) => (

@@ -18,10 +18,15 @@ mod tests;
 
 use flexinfer_crds::{LoRAAdapter, Model, ObjectMeta};
 
+use crate::effective::Effective;
+
 pub use complaint::Complaint;
 
 use complaint::{Notes, Place};
 use envelope::{Document, Kind};
+
+/// The largest file that is read, in bytes; a larger one need not be read to its end.
+pub const LARGEST_FILE: usize = 1024 * 1024;
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +46,8 @@ pub struct Parsed {
 pub struct ParsedModel {
     /// The Model, as the file says it: no defaults are applied.
     pub model: Model,
+    /// What it means, as its first generation, 0.
+    pub effective: Effective,
     /// The line where its document begins, counted from 1.
     pub line: usize,
 }
@@ -76,12 +83,11 @@ pub fn parse(file: &str, bytes: &[u8]) -> Parsed {
 
 /// Adds the Model of a document, unless it has a fault or its name is taken by an earlier one.
 fn read_model(document: &Document<'_>, parsed: &mut Parsed, notes: &mut Notes) {
-    let Some(model) = object::model(document, notes) else { return };
-    let twin = parsed.models.iter().find(|known| same(&known.model.metadata, &model.metadata));
-    if let Some(twin) = twin {
+    let Some((model, effective)) = object::model(document, notes) else { return };
+    if let Some(twin) = parsed.models.iter().find(|known| known.effective.id == effective.id) {
         return taken(document, twin.line, notes);
     }
-    parsed.models.push(ParsedModel { model, line: document.node.place.line });
+    parsed.models.push(ParsedModel { model, effective, line: document.node.place.line });
 }
 
 /// The same for an adapter.
@@ -107,12 +113,8 @@ fn taken(document: &Document<'_>, line: usize, notes: &mut Notes) {
 
 /// The file as text, without a byte-order mark.
 pub(crate) fn text<'b>(bytes: &'b [u8], notes: &mut Notes) -> Option<&'b str> {
-    if bytes.len() > reader::MAX_BYTES {
-        let message = format!(
-            "the file has {} bytes; at most {} are read, so split it",
-            bytes.len(),
-            reader::MAX_BYTES
-        );
+    if bytes.len() > LARGEST_FILE {
+        let message = format!("the file has more than {LARGEST_FILE} bytes, so split it");
         notes.error(Place::START, message);
         return None;
     }

@@ -1,7 +1,7 @@
 //! From a document to a Model or an adapter: its metadata, its fields against the schema; of a Model also
 //! the rules over several fields, and what its backend says about it.
 
-use flexinfer_crds::model::broken_rules;
+use flexinfer_crds::model::{BrokenRule, broken_rules};
 use flexinfer_crds::{GROUP, LoRAAdapter, Model, lora_adapter, model};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use crate::effective::{Defaults, Effective};
 const PARTS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// The Model of `document`, unless it has a fault; all faults are told in `notes`.
-pub(super) fn model(document: &Document<'_>, notes: &mut Notes) -> Option<Model> {
+pub(super) fn model(document: &Document<'_>, notes: &mut Notes) -> Option<(Model, Effective)> {
     let known = notes.errors.len();
     let model: Model = object(document, model::schema(), notes)?;
-    judge(&model, document.node, notes);
-    (notes.errors.len() == known).then_some(model)
+    let effective = judge(&model, document.node, notes)?;
+    (notes.errors.len() == known).then_some((model, effective))
 }
 
 /// The adapter of `document`, likewise.
@@ -79,16 +79,20 @@ fn spec(node: &Node, kind: Kind, schema: &'static Value, notes: &mut Notes) -> O
     Some(Value::Object(json))
 }
 
-/// What is wrong with a Model whose fields are each in order.
-fn judge(model: &Model, node: &Node, notes: &mut Notes) {
+/// What a Model means whose fields are each in order; what is wrong with it as a whole is told.
+fn judge(model: &Model, node: &Node, notes: &mut Notes) -> Option<Effective> {
+    let backend = Backend::of(model).ok();
     let mut told = Vec::new();
-    for broken in broken_rules(&model.spec) {
+    // Whether a source is needed depends on the backend, which has to be right first.
+    let certain = |broken: &BrokenRule| backend.is_some() || broken.field != ["source"];
+    for broken in broken_rules(&model.spec).into_iter().filter(certain) {
         let path = std::iter::once("spec").chain(broken.field.iter().copied());
         notes.error(node.place_of(path), format!("spec: {}", broken.message));
         told.push(format!("spec.{}", broken.field.join(".")));
     }
-    let mut complaints = Effective::of(model, 0, &Defaults::default()).err().unwrap_or_default();
-    if let Ok(backend) = Backend::of(model) {
+    let effective = Effective::of(model, 0, &Defaults::default());
+    let mut complaints = effective.as_ref().err().cloned().unwrap_or_default();
+    if let Some(backend) = backend {
         complaints.extend(backend.check(model));
     }
     // A backend says in its own words what a rule has said of the same field.
@@ -101,6 +105,7 @@ fn judge(model: &Model, node: &Node, notes: &mut Notes) {
             notes.error(place, complaint.to_string());
         }
     }
+    effective.ok()
 }
 
 /// The place of the field that a complaint names, or of the nearest one around it.

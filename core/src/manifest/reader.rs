@@ -10,9 +10,6 @@ use serde_saphyr::granit_parser::{
 use super::complaint::{Notes, Place};
 use super::node::{Content, Field, Node, Scalar};
 
-/// The largest file that is read.
-pub(crate) const MAX_BYTES: usize = 1024 * 1024;
-
 /// The most nodes of a file, copies by aliases included.
 const MAX_NODES: usize = 100_000;
 

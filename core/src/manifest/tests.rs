@@ -235,7 +235,7 @@ fn files_that_are_no_text_are_refused() {
         .chain("kind: Model".encode_utf16())
         .flat_map(u16::to_le_bytes)
         .collect();
-    let huge = vec![b'#'; reader::MAX_BYTES + 1];
+    let huge = vec![b'#'; LARGEST_FILE + 1];
     let complaints: Vec<_> = [line_three.as_slice(), &utf16, &huge]
         .iter()
         .flat_map(|bytes| parse("models.yaml", bytes).errors)

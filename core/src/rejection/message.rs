@@ -14,6 +14,9 @@ impl Rejection {
     #[expect(clippy::too_many_lines, reason = "one row per answer, like the terms")]
     pub fn message(&self) -> String {
         match self {
+            Self::InvalidHead => {
+                "the head of the request cannot be read as HTTP: it has a line that is none, is too long, or is meant for https".into()
+            }
             Self::PathNotFound { path, nearest: Some(nearest) } => {
                 format!("nothing is served at {}; did you mean {nearest}?", Echo(path))
             }
@@ -30,6 +33,10 @@ impl Rejection {
             Self::UnknownExpectation { expectation } => {
                 format!("cannot meet Expect: {}; only 100-continue is known", Echo(expectation))
             }
+            Self::CompressedBody { coding } => format!(
+                "the body is compressed ({}) and has to be read here; send it as it is, without Content-Encoding",
+                Echo(coding)
+            ),
             Self::BodyTooLarge { limit } => format!(
                 "the request's body is longer than the limit of {limit} bytes; send less, or have --max-body raised"
             ),

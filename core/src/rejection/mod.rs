@@ -25,6 +25,8 @@ use crate::limits::{Excess, Limited};
     vis(pub(crate))
 )]
 pub enum Rejection {
+    /// The head of the message is no HTTP that can be read.
+    InvalidHead,
     /// Nothing is served at this path; `nearest` is a path that looks like it.
     PathNotFound { path: String, nearest: Option<&'static str> },
     /// The path is served, with other methods: `allow` is the value of the `Allow` header.
@@ -33,6 +35,8 @@ pub enum Rejection {
     InvalidFraming { problem: String },
     /// An `Expect` header that asks for something other than `100-continue`.
     UnknownExpectation { expectation: String },
+    /// A body that is compressed, where it has to be read.
+    CompressedBody { coding: String },
     /// The body is longer than `--max-body`, in bytes.
     BodyTooLarge { limit: u64 },
     /// The body did not arrive in time.
@@ -159,10 +163,12 @@ impl Rejection {
     #[expect(clippy::too_many_lines, reason = "one row per answer")]
     fn terms(&self) -> Terms {
         match self {
+            Self::InvalidHead => Terms::new(400, INVALID, "invalid_head"),
             Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
             Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
             Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),
             Self::UnknownExpectation { .. } => Terms::new(417, INVALID, "unknown_expectation"),
+            Self::CompressedBody { .. } => Terms::new(415, INVALID, "compressed_body"),
             Self::BodyTooLarge { .. } => Terms::new(413, INVALID, "body_too_large"),
             Self::ReadTimeout { .. } => Terms::new(408, TIMEOUT, "read_timeout"),
             Self::BufferFull => Terms::new(503, UNAVAILABLE, "buffer_full").retry(SOON),

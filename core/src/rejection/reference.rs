@@ -51,6 +51,7 @@ fn example(name: RejectionName) -> Rejection {
     let model = || ModelId::new("default", "qwen");
     let waited = Duration::from_mins(1);
     match name {
+        RejectionName::InvalidHead => Rejection::InvalidHead,
         RejectionName::PathNotFound => Rejection::PathNotFound {
             path: "/v1/chat/completion".into(),
             nearest: Some("/v1/chat/completions"),
@@ -64,6 +65,7 @@ fn example(name: RejectionName) -> Rejection {
         RejectionName::UnknownExpectation => {
             Rejection::UnknownExpectation { expectation: "200-maybe".into() }
         }
+        RejectionName::CompressedBody => Rejection::CompressedBody { coding: "gzip".into() },
         RejectionName::BodyTooLarge => Rejection::BodyTooLarge { limit: 268_435_456 },
         RejectionName::ReadTimeout => Rejection::ReadTimeout { limit: waited },
         RejectionName::BufferFull => Rejection::BufferFull,
@@ -160,7 +162,7 @@ fn example_of_waiting_or_sending(
                 Reason::ProgramNotFound,
                 "llama-server is not in PATH; install llama.cpp or set config.command",
             ),
-            retry_in: None,
+            retry_in: Some(Duration::from_secs(8)),
         },
         RejectionName::HeldByHigherPriority => {
             Rejection::HeldByHigherPriority { model, holder: ModelId::new("default", "llama") }

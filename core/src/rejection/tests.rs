@@ -27,8 +27,7 @@ fn every_answer_is_an_error_with_a_message() {
 #[test]
 fn whatever_waiting_can_help_says_when_to_come_back() {
     for rejection in examples() {
-        let failed = matches!(rejection, Rejection::ActivationFailed { .. });
-        let waits = matches!(rejection.status(), 429 | 503) && !failed;
+        let waits = matches!(rejection.status(), 429 | 503);
         assert_eq!(rejection.retry_after().is_some(), waits, "{rejection:?}");
     }
 }

@@ -15,7 +15,7 @@ mod terminal;
 mod world;
 
 pub use claim::{Claim, ClaimError};
-pub use engines::{Engines, Settings, Sink};
+pub use engines::{Engines, Own, Settings, Sink};
 pub use folder::{Contents, Folder, FolderError, Listed, ListedAdapter};
 pub use run::run;
 pub use supervise::supervise;

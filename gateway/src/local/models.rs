@@ -1,12 +1,11 @@
-//! From what the folder says to the fleet that is served. A Model whose new version means nothing
-//! keeps its old one, and is complained about.
+//! From what the folder says to the fleet that is served.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::activation::same_engine;
-use flexinfer_core::effective::{Defaults, Effective};
+use flexinfer_core::effective::Effective;
 use flexinfer_core::fleet::{Conflict, Fleet, Served};
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::{LoRAAdapter, Model};
@@ -17,7 +16,6 @@ use super::{Contents, Listed};
 /// The Models that were understood, with what has to be remembered of them.
 #[derive(Default)]
 pub(super) struct Models {
-    defaults: Defaults,
     known: HashMap<ModelId, Known>,
     adapters: Adapters,
 }
@@ -26,9 +24,8 @@ struct Known {
     model: Arc<Model>,
     /// What its engine is started with.
     adapters: Vec<Arc<LoRAAdapter>>,
+    /// Its generation counts the edits that an engine has to be started afresh for.
     effective: Effective,
-    /// Counts the edits that an engine has to be started afresh for.
-    engine: u64,
     created: u64,
 }
 
@@ -49,10 +46,9 @@ impl Models {
         let mut served = Vec::new();
         let mut models = HashMap::new();
         for listed in contents.models {
-            let id = listed.id.clone();
+            let id = listed.id().clone();
             let adapters = by_model.get(&id).cloned().unwrap_or_default();
-            self.learn(listed, adapters, &mut complaints);
-            let Some(known) = self.known.get(&id) else { continue };
+            let known = self.learn(listed, adapters);
             let spec = &known.model.spec;
             let source = spec.source.as_deref().unwrap_or_default();
             let effective = known.effective.clone();
@@ -69,34 +65,16 @@ impl Models {
         self.known.get(id).map(|known| &known.model)
     }
 
-    fn learn(
-        &mut self,
-        listed: Listed,
-        adapters: Vec<Arc<LoRAAdapter>>,
-        complaints: &mut Vec<String>,
-    ) {
-        let Listed { id, model, file, line, .. } = listed;
+    fn learn(&mut self, listed: Listed, adapters: Vec<Arc<LoRAAdapter>>) -> &Known {
+        let id = listed.id().clone();
+        let Listed { model, mut effective, .. } = listed;
         let known = self.known.get(&id);
-        if known.is_some_and(|known| known.model == model && known.adapters == adapters) {
-            return;
-        }
-        let place = format!("{}:{line}", file.display());
-        let engine = known.map_or(1, |known| {
+        effective.generation = known.map_or(1, |known| {
             let same = same_engine(&known.model.spec, &model.spec) && known.adapters == adapters;
-            known.engine + u64::from(!same)
+            known.effective.generation + u64::from(!same)
         });
         let created = known.map_or_else(now, |known| known.created);
-        match Effective::of(&model, engine, &self.defaults) {
-            Ok(effective) => {
-                self.known.insert(id, Known { model, adapters, effective, engine, created });
-            }
-            Err(found) => {
-                complaints.extend(found.iter().map(|complaint| format!("{place}: {complaint}")));
-                if known.is_some() {
-                    complaints.push(format!("{place}: until this is mended, {id} stays as it was"));
-                }
-            }
-        }
+        self.known.entry(id).insert_entry(Known { model, adapters, effective, created }).into_mut()
     }
 }
 

@@ -121,7 +121,7 @@ struct Load {
 }
 
 impl Platform for Processes {
-    fn start(&self, instance: InstanceId, model: &ModelId, _generation: u64) {
+    fn start(&self, instance: InstanceId, model: &ModelId) {
         if self.closing.load(Ordering::Relaxed) {
             return;
         }

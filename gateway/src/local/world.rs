@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use flexinfer_core::activation::Report;
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::GroupId;
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::queueing::Phase;
 use parking_lot::Mutex;
@@ -19,13 +19,13 @@ use tracing::warn;
 use super::models::Models;
 use super::processes::Processes;
 use super::teller::Teller;
-use super::{Contents, Engines, Lines, Row, status};
+use super::{Contents, Engines, Lines, Own, Row, status};
 use crate::admin::{Guard, Pages};
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
-use crate::queues::Queues;
+use crate::queues::{Budgets, Queues};
 use crate::replay::Budget;
 use crate::rules::Rules;
 use crate::settings::{LocalSettings, LogFormat, Settings};
@@ -40,8 +40,8 @@ pub(super) struct World {
     processes: Arc<Processes>,
     metrics: Arc<Metrics>,
     rules: Rules,
-    /// The groups that `--vram-budget` names.
-    budgeted: Vec<String>,
+    budgets: Budgets,
+    queue_timeout: Duration,
 }
 
 impl World {
@@ -71,7 +71,8 @@ impl World {
             processes,
             metrics: Arc::clone(metrics),
             rules,
-            budgeted: settings.vram_budgets.keys().cloned().collect(),
+            budgets: settings.vram_budgets.clone(),
+            queue_timeout: settings.serve.queue.queue_timeout,
         }))
     }
 
@@ -81,6 +82,7 @@ impl World {
         let mut models = self.models.lock();
         let mut taken = models.take(contents);
         taken.complaints.extend(self.budgets_of_nobody(&taken.fleet));
+        taken.complaints.extend(self.overruled(&taken.fleet));
         let before = std::mem::replace(&mut *self.complaints.lock(), taken.complaints.clone());
         for complaint in taken.complaints.iter().filter(|complaint| !before.contains(complaint)) {
             warn!("{complaint}");
@@ -97,10 +99,23 @@ impl World {
 
     /// A budget for a group that no Model is in is most likely misspelt.
     fn budgets_of_nobody(&self, fleet: &Fleet) -> Vec<String> {
-        let is_in = |served: &Arc<Served>, budgeted: &str| matches!(&served.effective.group, GroupId::Shared { name, .. } if **name == *budgeted);
-        let of_nobody = |budgeted: &&String| !fleet.all().any(|served| is_in(served, budgeted));
+        let of_nobody = self.budgets.unused(fleet.all().map(|served| &served.effective.group));
         let told = |group| format!("--vram-budget names the group {group}, which no Model is in");
-        self.budgeted.iter().filter(of_nobody).map(told).collect()
+        of_nobody.into_iter().map(told).collect()
+    }
+
+    /// Cold-start timeouts that say less than every request waits anyhow.
+    fn overruled(&self, fleet: &Fleet) -> Vec<String> {
+        let told = |served: &Arc<Served>| {
+            let effective = &served.effective;
+            effective.cold_start_timeout.filter(|timeout| *timeout < self.queue_timeout)?;
+            Some(format!(
+                "{}: serverless.coldStartTimeout is shorter than --queue-timeout \
+                 (PROXY_QUEUE_TIMEOUT), which counts",
+                effective.id
+            ))
+        };
+        fleet.all().filter_map(told).collect()
     }
 
     /// How many models are offered.
@@ -191,9 +206,11 @@ fn engines(
     let unmade =
         || format!("cannot make the data folder {}; name another with --data-dir", data.display());
     std::fs::create_dir_all(data).with_context(unmade)?;
+    let data = data.canonicalize().with_context(unmade)?;
     let engines = super::Settings {
         program: std::env::current_exe().context("cannot find this program's own file")?,
-        data: data.canonicalize().with_context(unmade)?,
+        own: Own::claim(&data)?,
+        data,
         models: PathBuf::from(folder),
         claims: settings.claims.clone(),
         fetching: settings.fetching.clone(),

@@ -1,6 +1,6 @@
 //! Every sharing group of this gateway: finds a model's group, and keeps groups and fleet together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::platform::{self, Order, Platform};
 use super::shell::{Shell, Slot};
-use super::{Booking, Dispatch, Wish};
+use super::{Booking, Budgets, Dispatch, Wish};
 
 /// How long a request pauses before it asks for another slot after an engine took no connection:
 /// if the engine has died, its platform says so meanwhile.
@@ -33,7 +33,7 @@ const INSTANCE_BITS: u32 = 32;
 pub struct Queues {
     clock: Clock,
     policy: Policy,
-    budgets: BTreeMap<String, u64>,
+    budgets: Budgets,
     runtime: Handle,
     orders: mpsc::UnboundedSender<Order>,
     tickets: AtomicU64,
@@ -63,11 +63,10 @@ pub struct GroupView {
 }
 
 impl Queues {
-    /// Queues without members. `budgets` are the `--vram-budget`s in MiB by group name. Whatever
-    /// they decide goes to `platform`, in order, from a task on `runtime`.
+    /// Queues without members. Whatever they decide goes to `platform`, in order, from a task on `runtime`.
     pub fn new(
         policy: Policy,
-        budgets: BTreeMap<String, u64>,
+        budgets: Budgets,
         platform: Arc<dyn Platform>,
         runtime: Handle,
     ) -> Arc<Self> {
@@ -124,18 +123,10 @@ impl Queues {
     }
 
     fn shell(&self, id: GroupId, number: u64) -> Arc<Shell<Group>> {
-        let capacity = self.capacity(&id);
+        let capacity = self.budgets.capacity(&id);
         let first_instance = number << INSTANCE_BITS;
         let group = Group::new(self.policy, capacity, first_instance);
         Shell::start(id, group, self.clock, self.orders.clone(), &self.runtime)
-    }
-
-    fn capacity(&self, id: &GroupId) -> Capacity {
-        let budget = match id {
-            GroupId::Shared { name, .. } => self.budgets.get(&**name).copied(),
-            GroupId::Alone(_) => None,
-        };
-        budget.map_or(Capacity::One, Capacity::Vram)
     }
 
     /// An engine's life has moved on.
@@ -160,7 +151,7 @@ impl Queues {
             .iter()
             .map(|(id, shell)| GroupView {
                 id: id.clone(),
-                capacity: self.capacity(id),
+                capacity: self.budgets.capacity(id),
                 members: shell.view(),
             })
             .filter(|view| !view.members.is_empty())

@@ -56,8 +56,8 @@ impl Machine for Group {
                 Sorted::Grant { ticket, booking, address, endpoint: None }
             }
             Effect::Reject { ticket, rejection } => Sorted::Reject { ticket, rejection },
-            Effect::Start { instance, model, generation } => {
-                Sorted::Order(Order::Start { instance, model, generation })
+            Effect::Start { instance, model, .. } => {
+                Sorted::Order(Order::Start { instance, model })
             }
             Effect::Stop { instance, model } => Sorted::Order(Order::Stop { instance, model }),
             Effect::Tell { model, notice } => Sorted::Order(Order::Tell { model, notice }),

@@ -1,6 +1,7 @@
 //! Where a request waits until an engine has a place for it, and what it holds then.
 
 mod booking;
+mod budgets;
 mod clock;
 mod dispatcher;
 mod machine;
@@ -18,6 +19,7 @@ use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
 
 pub use booking::Booking;
+pub use budgets::Budgets;
 pub use clock::Clock;
 pub use dispatcher::{GroupView, Queues};
 pub use platform::Platform;

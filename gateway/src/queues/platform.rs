@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 /// not block.
 pub trait Platform: Send + Sync + 'static {
     /// Starts an engine; what becomes of it is reported to [`Queues::report`](super::Queues::report).
-    fn start(&self, instance: InstanceId, model: &ModelId, generation: u64);
+    fn start(&self, instance: InstanceId, model: &ModelId);
 
     /// Ends it; reported as gone.
     fn stop(&self, instance: InstanceId, model: &ModelId);
@@ -22,7 +22,7 @@ pub trait Platform: Send + Sync + 'static {
 /// One decision on its way to the platform.
 #[derive(Debug)]
 pub(crate) enum Order {
-    Start { instance: InstanceId, model: ModelId, generation: u64 },
+    Start { instance: InstanceId, model: ModelId },
     Stop { instance: InstanceId, model: ModelId },
     Tell { model: ModelId, notice: Notice },
 }
@@ -36,9 +36,7 @@ pub(super) async fn carry_out(
 ) {
     while let Some(order) = orders.recv().await {
         match order {
-            Order::Start { instance, model, generation } => {
-                platform.start(instance, &model, generation);
-            }
+            Order::Start { instance, model } => platform.start(instance, &model),
             Order::Stop { instance, model } => platform.stop(instance, &model),
             Order::Tell { model, notice } => platform.tell(&model, &notice),
         }

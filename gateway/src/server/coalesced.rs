@@ -21,6 +21,8 @@ use pingora_core::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
+use super::refusals;
+
 /// A head and a short answer fit; what is longer is passed through.
 const ROOM: usize = 4096;
 
@@ -55,7 +57,11 @@ impl AsyncWrite for Coalesced {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        let Some(refusal) = refusals::in_place_of(bytes) else {
+            return Pin::new(&mut self.0).poll_write(context, bytes);
+        };
+        // It fits into the buffer, so that it is taken whole.
+        Pin::new(&mut self.0).poll_write(context, &refusal).map_ok(|_| bytes.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

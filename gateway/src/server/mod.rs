@@ -9,6 +9,7 @@ mod connection;
 mod handover;
 mod head_watch;
 mod listener;
+mod refusals;
 
 use std::io;
 use std::net::SocketAddr;

@@ -103,7 +103,7 @@ fn name<E: Fn(&str) -> Option<String>>(
             "--gateway-name: `{name}` is empty or longer than {LONGEST_NAME} characters"
         ));
     }
-    read.show("gateway-name", &name);
+    read.show("gateway-name", name.as_str());
     name
 }
 
@@ -112,7 +112,7 @@ fn upgrade_socket<E: Fn(&str) -> Option<String>>(
     flag: Option<&str>,
 ) -> Option<PathBuf> {
     let path = PathBuf::from(read.given("upgrade-socket", flag)?.text);
-    read.show("upgrade-socket", path.display());
+    read.show("upgrade-socket", path.to_string_lossy());
     Some(path)
 }
 

@@ -96,8 +96,8 @@ pub struct ClusterArguments {
 /// Flags about engines on this machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct EngineArguments {
-    /// VRAM that the models of a shared group may take together; give it once per group
-    /// [FLEXINFER_VRAM_BUDGET, separated by commas]
+    /// VRAM that the models of a shared group, or of NAMESPACE/GROUP alone, may take together; give
+    /// it once per group [FLEXINFER_VRAM_BUDGET, separated by commas]
     #[arg(long, value_name = "GROUP=SIZE", help_heading = "Engines")]
     pub vram_budget: Vec<String>,
     /// Folder that stands in for a persistent volume claim; give it once per claim

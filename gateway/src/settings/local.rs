@@ -9,6 +9,7 @@ use flexinfer_fetching::{FetchSettings, Token};
 
 use super::reader::Reader;
 use super::{Complaints, Defaults, LocalArguments, LogFormat, Settings};
+use crate::queues::Budgets;
 
 const DEFAULTS: Defaults = Defaults {
     address: Ipv4Addr::LOCALHOST,
@@ -25,8 +26,8 @@ pub struct LocalSettings {
     pub data_dir: PathBuf,
     /// Folders that stand in for persistent volume claims.
     pub claims: BTreeMap<String, PathBuf>,
-    /// VRAM that a group's residents may take together, in MiB.
-    pub vram_budgets: BTreeMap<String, u64>,
+    /// VRAM that a group's residents may take together.
+    pub vram_budgets: Budgets,
     /// Where models are downloaded from, and how.
     pub fetching: FetchSettings,
 }
@@ -50,7 +51,7 @@ impl LocalSettings {
             data_dir: read
                 .folder("data-dir", engines.data_dir.as_deref(), || data_dir(&environment)),
             claims: read.claims("pvc", &engines.pvc),
-            vram_budgets: read.budgets("vram-budget", &engines.vram_budget),
+            vram_budgets: Budgets(read.budgets("vram-budget", &engines.vram_budget)),
             fetching: FetchSettings::new(&hub, token)
                 .map_err(|error| Complaints(vec![error.to_string()]))?,
         };

@@ -6,18 +6,20 @@ mod command_line;
 mod local;
 mod pairs;
 mod reader;
+#[cfg(test)]
+mod reference;
 mod routing;
 mod rules;
 mod size;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use flexinfer_core::queueing::{Backoff, Policy};
 use flexinfer_core::routing::LabelRouting;
+use serde_json::Value;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
@@ -27,7 +29,7 @@ pub use command_line::{
     LogFormat, ServeArguments,
 };
 pub use local::LocalSettings;
-pub use reader::Complaints;
+pub use reader::{Complaints, Shown};
 pub use routing::RoutingArguments;
 pub use rules::{RuleArguments, RuleSettings};
 pub use size::{Size, SizeError};
@@ -67,8 +69,8 @@ pub struct Settings {
     pub queue: Policy,
     /// How patient a stop is.
     pub patience: Patience,
-    /// Every setting in force as text, by the name of its flag; secrets are masked.
-    pub shown: BTreeMap<&'static str, String>,
+    /// Every setting in force, by the name of its flag; secrets are masked.
+    pub shown: Shown,
 }
 
 /// What differs between the platforms where nothing is set.
@@ -88,7 +90,7 @@ impl Settings {
         let listen = read.address("listen", arguments.listen.as_deref(), (address, 8080));
         let port = read.optional_port("port", arguments.port.as_deref());
         let listen = port.map_or(listen, |port| SocketAddr::new(listen.ip(), port));
-        read.show("listen", listen);
+        read.show("listen", listen.to_string());
         let admin = arguments.admin_listen.as_deref();
         let format = arguments.log_format.as_deref();
         let buffered = arguments.max_buffered_bytes.as_deref();
@@ -119,14 +121,23 @@ impl Settings {
                     600 * SECOND,
                 ),
             },
-            shown: BTreeMap::new(),
+            shown: Shown::new(),
         }
     }
 
     /// One line per setting, for `--print-settings`.
     pub fn page(&self) -> String {
-        let line = |(name, value): (&&str, &String)| [name, " = ", value, "\n"].concat();
+        let line = |(name, value): (&&str, &Value)| format!("{name} = {}\n", text(value));
         self.shown.iter().map(line).collect()
+    }
+}
+
+/// A setting as it is written on a command line.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
     }
 }
 

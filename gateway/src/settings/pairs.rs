@@ -48,7 +48,7 @@ impl<E: Fn(&str) -> Option<String>> Reader<'_, E> {
         } else {
             (flags.to_vec(), format!("--{name}"))
         };
-        self.show(name, texts.join(","));
+        self.show(name, texts.clone());
         let mut pairs = BTreeMap::new();
         for text in texts {
             let pair = text.trim().split_once('=').filter(|(key, _)| !key.is_empty());

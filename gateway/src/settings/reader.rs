@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde_json::Value;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
@@ -44,8 +45,12 @@ impl Display for Complaints {
 pub(super) struct Reader<'a, E> {
     environment: &'a E,
     complaints: Vec<String>,
-    shown: BTreeMap<&'static str, String>,
+    shown: Shown,
 }
+
+/// The settings in force, by the names of their flags: numbers and truths as they are, the rest as
+/// text.
+pub type Shown = BTreeMap<&'static str, Value>;
 
 /// A setting's text and where it came from.
 pub(super) struct Given {
@@ -58,8 +63,8 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         Self { environment, complaints: Vec::new(), shown: BTreeMap::new() }
     }
 
-    /// All settings as text, unless something was wrong.
-    pub(super) fn finish(self) -> Result<BTreeMap<&'static str, String>, Complaints> {
+    /// All settings, unless something was wrong.
+    pub(super) fn finish(self) -> Result<Shown, Complaints> {
         if self.complaints.is_empty() { Ok(self.shown) } else { Err(Complaints(self.complaints)) }
     }
 
@@ -67,8 +72,8 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         self.complaints.push(complaint.into());
     }
 
-    pub(super) fn show(&mut self, name: &'static str, value: impl Display) {
-        self.shown.insert(name, value.to_string());
+    pub(super) fn show(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.shown.insert(name, value.into());
     }
 
     /// The flag's text, else the variable's; an empty variable is one that is not set.
@@ -93,7 +98,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         flag: Option<&str>,
         default: T,
         parse: impl Fn(&str) -> Result<T, String>,
-        shown: impl Fn(&T) -> String,
+        shown: impl Fn(&T) -> Value,
     ) -> T {
         let value = match self.given(name, flag) {
             None => default,
@@ -118,7 +123,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         let problem =
             |text: &str| format!("`{text}` is not an address; write it like 127.0.0.1:8080");
         let parse = |text: &str| text.parse().map_err(|_| problem(text));
-        self.value(name, flag, default.into(), parse, SocketAddr::to_string)
+        self.value(name, flag, default.into(), parse, as_text)
     }
 
     pub(super) fn level(
@@ -136,19 +141,19 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
             let all_known = text.split(',').all(|part| known(part.trim()));
             all_known.then(|| text.parse().ok()).flatten().ok_or_else(|| problem(text))
         };
-        self.value(name, flag, Targets::new().with_default(default), parse, Targets::to_string)
+        self.value(name, flag, Targets::new().with_default(default), parse, as_text)
     }
 
     pub(super) fn choice<T>(&mut self, name: &'static str, flag: Option<&str>, default: T) -> T
     where
-        T: FromStr + Display + Choices,
+        T: FromStr + Choices,
     {
         let parse = |text: &str| {
             text.to_lowercase()
                 .parse()
                 .map_err(|_| format!("`{text}` is none of {}", T::CHOICES.join(", ")))
         };
-        self.value(name, flag, default, parse, T::to_string)
+        self.value(name, flag, default, parse, T::shown)
     }
 
     pub(super) fn optional_port(&mut self, name: &'static str, flag: Option<&str>) -> Option<u16> {
@@ -170,7 +175,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         allowed: RangeInclusive<T>,
     ) -> T
     where
-        T: FromStr + Display + PartialOrd,
+        T: FromStr + Display + PartialOrd + Copy + Into<Value>,
     {
         let parse = |text: &str| {
             let problem = || {
@@ -178,7 +183,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
             };
             text.parse().ok().filter(|number| allowed.contains(number)).ok_or_else(problem)
         };
-        self.value(name, flag, default, parse, T::to_string)
+        self.value(name, flag, default, parse, |number| (*number).into())
     }
 
     pub(super) fn size(&mut self, name: &'static str, flag: Option<&str>, default: u64) -> u64 {
@@ -187,7 +192,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
             Ok(Size(bytes)) => Ok(bytes),
             Err(error) => Err(error.to_string()),
         };
-        self.value(name, flag, default, parse, |bytes| Size(*bytes).to_string())
+        self.value(name, flag, default, parse, |bytes| as_text(&Size(*bytes)))
     }
 
     /// The address of a hub.
@@ -196,7 +201,7 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
             Ok(hub) => Ok(hub.as_str().to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        self.value(name, flag, "https://huggingface.co".to_owned(), parse, String::clone)
+        self.value(name, flag, "https://huggingface.co".to_owned(), parse, as_text)
     }
 
     /// A length of time longer than none.
@@ -241,13 +246,13 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         let folder = folder.unwrap_or_default();
         // Engines run elsewhere: a path must mean the same there.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        self.show(name, folder.display());
+        self.show(name, folder.to_string_lossy());
         folder
     }
 }
 
 /// The variable that stands in for the flag `name`.
-fn variable(name: &str) -> String {
+pub(super) fn variable(name: &str) -> String {
     let mut known =
         VARIABLES.iter().chain(super::rules::VARIABLES).chain(super::routing::VARIABLES);
     match known.find(|(flag, _)| *flag == name) {
@@ -260,24 +265,42 @@ fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<flexinfer_crds::Duration>().map(Into::into).map_err(|error| error.to_string())
 }
 
-fn shown(duration: &Duration) -> String {
+fn shown(duration: &Duration) -> Value {
     let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    flexinfer_crds::Duration::from_millis(milliseconds).to_string()
+    as_text(&flexinfer_crds::Duration::from_millis(milliseconds))
+}
+
+fn as_text(value: &impl Display) -> Value {
+    Value::String(value.to_string())
 }
 
 /// What may be chosen from.
 pub(super) trait Choices {
     const CHOICES: &'static [&'static str];
+
+    fn shown(&self) -> Value;
 }
 
 impl Choices for bool {
     const CHOICES: &'static [&'static str] = &["true", "false"];
+
+    fn shown(&self) -> Value {
+        (*self).into()
+    }
 }
 
 impl Choices for flexinfer_core::routing::LabelRouting {
     const CHOICES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+
+    fn shown(&self) -> Value {
+        as_text(self)
+    }
 }
 
 impl Choices for super::LogFormat {
     const CHOICES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+
+    fn shown(&self) -> Value {
+        as_text(self)
+    }
 }

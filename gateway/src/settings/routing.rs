@@ -38,6 +38,10 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 
 impl Choices for Strategy {
     const CHOICES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+
+    fn shown(&self) -> serde_json::Value {
+        self.to_string().into()
+    }
 }
 
 /// The longest text that may count, so that a key stays cheap.

@@ -119,7 +119,7 @@ impl RuleSettings {
         let keys_file = read.given("keys-file", arguments.keys_file.as_deref());
         let keys_file = keys_file.map(|given| PathBuf::from(given.text));
         if let Some(file) = &keys_file {
-            read.show("keys-file", file.display());
+            read.show("keys-file", file.to_string_lossy());
         }
         let asked = arguments.auth_enabled.as_deref();
         let authenticate = read.choice("auth-enabled", asked, keys_file.is_some());
@@ -159,7 +159,7 @@ fn origins<E: Fn(&str) -> Option<String>>(read: &mut Reader<'_, E>, flag: Option
     let Some(given) = read.given("cors-origins", flag) else { return Origins::default() };
     match given.text.parse::<Origins>() {
         Ok(origins) => {
-            read.show("cors-origins", &origins);
+            read.show("cors-origins", origins.to_string());
             origins
         }
         Err(error) => {

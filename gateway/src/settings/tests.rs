@@ -3,6 +3,7 @@
 use clap::{CommandFactory, Parser};
 
 use super::*;
+use crate::queues::Budgets;
 
 fn read(flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, Complaints> {
     local(flags, variables).map(|local| local.serve)
@@ -74,11 +75,12 @@ fn everything_that_is_wrong_is_told_at_once() {
 #[test]
 fn budgets_and_claims_come_from_flags_or_a_list() {
     let settings = local(
-        &["--vram-budget", "a=24Gi", "--vram-budget", "b=512Mi"],
+        &["--vram-budget", "a=24Gi", "--vram-budget", "lab/b=512Mi"],
         &[("FLEXINFER_PVC", "data=/srv/data")],
     );
     let settings = settings.unwrap();
-    assert_eq!(settings.vram_budgets, [("a".to_owned(), 24 * 1024), ("b".to_owned(), 512)].into());
+    let budgets = [("a".to_owned(), 24 * 1024), ("lab/b".to_owned(), 512)].into();
+    assert_eq!(settings.vram_budgets, Budgets(budgets));
     assert_eq!(settings.claims, [("data".to_owned(), "/srv/data".into())].into());
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
         model = context.target.as_ref().map(|target| target.served.name()),
         status,
         outcome = outcome.label(),
+        code = context.answer.rejected,
         milliseconds = milliseconds(took),
         waited = context.attempt.waited.map(milliseconds),
         first_byte = context.answer.first_byte.map(milliseconds),

@@ -7,7 +7,6 @@ use flexinfer_core::openai::lists::{Lists, Shape, Show, ollama_version};
 use flexinfer_core::rejection::Rejection;
 use pingora_proxy::Session;
 
-use super::receive::readiness;
 use super::respond::Own;
 use super::{Stop, read, resolve};
 use crate::context::Context;
@@ -35,7 +34,10 @@ pub(crate) async fn answer(
     };
     Ok(Own::json(match page {
         Page::Health => return Ok(Own::text(200, "ok")),
-        Page::Readiness => return Ok(readiness(parts.lifecycle.phase())),
+        Page::Readiness => {
+            let (status, word) = parts.lifecycle.phase().readiness();
+            return Ok(Own::text(status, word));
+        }
         Page::Models => lists.models_list(shape),
         Page::Model => lists.model_object(&allowed.lookup(fleet, &name)?, shape),
         Page::OllamaTags => lists.ollama_tags(),

@@ -10,11 +10,10 @@ use flexinfer_core::openai::apis::{ModelAt, Operation, Page};
 use flexinfer_core::openai::paths::{Asked, EngineCall, locate, unlisted};
 use flexinfer_core::openai::query;
 use flexinfer_core::rejection::Rejection;
-use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_proxy::Session;
 
-use super::respond::Own;
 use super::{Stop, cors};
 use crate::context::Context;
 use crate::lifecycle::Phase;
@@ -79,6 +78,9 @@ pub(crate) fn receive(
     admit(parts, session, context)?;
     cors::cors(parts, session, context)?;
     let head = session.req_header();
+    if head.method == Method::TRACE {
+        return Err(method_not_allowed(&head.method).into());
+    }
     let call = match place.asked(head.method.as_str())? {
         Asked::Page { page, name } => return Ok(Request::Page(page, name)),
         Asked::Engine(call) => call,
@@ -96,10 +98,19 @@ pub(crate) fn receive(
             Some(_) => {}
         }
     }
+    if operation.is_some() {
+        readable(&head.headers)?;
+    }
     let taken_off = uri.path().strip_suffix(path).unwrap_or(uri.path());
     let prefix = (!taken_off.is_empty()).then(|| taken_off.to_owned());
     let path = engine_url(parts, path, uri.query());
     Ok(Request::Engine(Call { model, operation, path, prefix }))
+}
+
+/// Refuses a method that no engine shall see: TRACE answers with the keys it was sent, CONNECT opens a tunnel.
+pub(crate) fn method_not_allowed(method: &Method) -> Rejection {
+    let allow = "GET, HEAD, POST, PUT, PATCH, DELETE";
+    Rejection::MethodNotAllowed { method: method.to_string(), allow }
 }
 
 /// Path and query for the engine; where callers have keys, without the one that a query may carry.
@@ -109,12 +120,16 @@ fn engine_url(parts: &Parts, path: &str, query: Option<&str>) -> String {
     format!("{path}?{}", without.as_deref().unwrap_or(query))
 }
 
-/// The answer of `/readyz`, here and on the admin port.
-pub(crate) fn readiness(phase: Phase) -> Own {
-    match phase {
-        Phase::Starting => Own::text(503, "starting"),
-        Phase::Serving => Own::text(200, "ok"),
-        Phase::Draining | Phase::Closed => Own::text(503, "draining"),
+/// Refuses a compressed body where its fields decide something: what is understood here must be what
+/// the engine understands.
+fn readable(headers: &HeaderMap) -> Result<(), Rejection> {
+    let plain = |coding: &&HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    match headers.get(CONTENT_ENCODING).filter(|coding| !plain(coding)) {
+        None => Ok(()),
+        Some(coding) => {
+            let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
+            Err(Rejection::CompressedBody { coding })
+        }
     }
 }
 
@@ -191,6 +206,11 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     {
         return id.clone();
     }
+    new_request_id()
+}
+
+/// An id that no other request has.
+pub(crate) fn new_request_id() -> HeaderValue {
     let number = MADE.fetch_add(1, Ordering::Relaxed) & 0xffff;
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let nanoseconds = u64::try_from(nanoseconds).unwrap_or_default();

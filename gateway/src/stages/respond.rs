@@ -7,7 +7,8 @@ use flexinfer_core::limits::limited_headers;
 use flexinfer_core::openai::{CONTENT_TYPE as JSON, error_body};
 use flexinfer_core::rejection::Rejection;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use http::{HeaderName, HeaderValue, Method};
 use pingora_core::Result;
@@ -61,9 +62,10 @@ const ERROR_CODE: HeaderName = HeaderName::from_static("x-flexinfer-error-code")
 /// Writes `rejection` in the words of the API that was called.
 pub(crate) async fn reject(
     session: &mut Session,
-    context: &Context,
+    context: &mut Context,
     rejection: &Rejection,
 ) -> Result<()> {
+    context.answer.rejected = Some(rejection.code());
     let id = context.request_id.as_ref().and_then(|id| id.to_str().ok());
     let body = Bytes::from(error_body(context.dialect, rejection, id));
     let mut head = head(context, rejection.status(), JSON, body.len())?;
@@ -79,6 +81,9 @@ pub(crate) async fn reject(
     }
     if rejection.status() == 401 {
         head.insert_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))?;
+    }
+    if rejection.status() == 415 {
+        head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
     if let Some(allow) = rejection.allow() {
         head.insert_header(ALLOW, HeaderValue::from_static(allow))?;

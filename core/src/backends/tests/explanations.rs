@@ -4,7 +4,7 @@
 use super::*;
 use crate::activation::Reason;
 
-const FAILED: Exit = Exit { code: Some(1), signal: None, was_ready: false };
+const FAILED: Exit = Exit { code: Some(1), signal: None, was_ready: false, memory_ran_out: false };
 
 fn check(name: &str, table: &[(&[&str], Reason)]) {
     let backend = Backend::named(name).expect("known");
@@ -127,14 +127,16 @@ fn the_cause_counts_even_when_other_lines_follow() {
 
 #[test]
 fn exits_without_a_known_word_are_told_with_the_last_line() {
-    let exit = |code, signal, was_ready| Exit { code, signal, was_ready };
+    let exit = |code, signal, was_ready| Exit { code, signal, was_ready, ..Exit::default() };
+    let starved = Exit { memory_ran_out: true, ..exit(None, Some(9), false) };
     let table = [
         (exit(Some(1), None, false), Reason::DiedWhileLoading),
         (exit(Some(0), None, false), Reason::DiedWhileLoading),
         (exit(Some(1), None, true), Reason::Crashed),
         (exit(None, Some(11), true), Reason::Crashed),
         (exit(None, Some(11), false), Reason::DiedWhileLoading),
-        (exit(None, Some(9), false), Reason::OutOfMemory),
+        (exit(None, Some(9), false), Reason::DiedWhileLoading),
+        (starved, Reason::OutOfMemory),
         (exit(None, Some(4), false), Reason::ProgramNotStarted),
         (exit(Some(127), None, false), Reason::ProgramNotFound),
         (exit(Some(126), None, false), Reason::ProgramNotStarted),

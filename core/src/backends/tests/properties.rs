@@ -90,7 +90,7 @@ proptest! {
         signal in proptest::option::of(1..64_i32),
     ) {
         for backend in Backend::iter() {
-            let exit = Exit { code, signal, was_ready: false };
+            let exit = Exit { code, signal, ..Exit::default() };
             let failure = backend.explain(exit, &lines);
             prop_assert!(failure.message.starts_with(backend.name()), "{}", failure);
         }

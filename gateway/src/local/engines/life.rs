@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::loading::Loading;
 use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
-use super::{Shared, adapters, external, failures, file_name, gpus, programs, weights};
+use super::{Shared, adapters, external, failures, file_name, gpus, memory, programs, weights};
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;
@@ -124,6 +124,7 @@ impl Life {
     /// Starts the engine once and follows it to its end.
     async fn attempt(&self, backend: Backend, model: &ModelPlace) -> Result<Infallible, End> {
         let launch = self.launch(backend, model.clone())?;
+        let kills_before = memory::kills();
         let mut engine = self.start(backend, &launch).await?;
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), launch.port);
         let was_ready = AtomicBool::new(false);
@@ -157,6 +158,7 @@ impl Life {
                     code: ending.code,
                     signal: ending.signal,
                     was_ready: was_ready.load(Ordering::Relaxed),
+                    memory_ran_out: memory::kills() > kills_before,
                 };
                 let lines = self.output.last_lines();
                 let telling = lines.get(lines.len().saturating_sub(TELLING_LINES)..);
@@ -244,7 +246,7 @@ impl Life {
 
     /// A folder of this model's own, for the files its engine needs.
     fn folder(&self) -> PathBuf {
-        self.shared.settings.data.join("engines").join(file_name(&self.id))
+        self.shared.settings.own.engines.join(file_name(&self.id))
     }
 
     /// Resolves, to the grace, once the instance shall end.

@@ -11,7 +11,9 @@ mod failures;
 mod gpus;
 mod life;
 mod loading;
+mod memory;
 mod output;
+mod own;
 mod ports;
 mod programs;
 mod supervised;
@@ -36,13 +38,17 @@ use life::Life;
 use output::Output;
 use ports::Ports;
 
+pub use own::Own;
+
 /// What every engine on this machine is started with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The gateway's own program, which has the subcommands `supervise` and `simulate`.
     pub program: PathBuf,
-    /// Where downloads, logs and the engines' own files are kept. Absolute.
+    /// Where downloads are kept. Absolute.
     pub data: PathBuf,
+    /// Where logs and the engines' own files are kept.
+    pub own: Own,
     /// The folder of the Models' files, from which `file://./…` counts. Absolute.
     pub models: PathBuf,
     /// Folders that stand in for persistent volume claims, by the claim's name.
@@ -166,9 +172,9 @@ impl Shared {
 
     fn output(&self, model: &ModelId) -> Arc<Output> {
         let mut outputs = self.outputs.lock();
-        let output = outputs.entry(model.clone()).or_insert_with(|| {
-            Output::new(self.settings.data.join("logs").join(file_name(model) + ".log"))
-        });
+        let output = outputs
+            .entry(model.clone())
+            .or_insert_with(|| Output::new(self.settings.own.logs.join(file_name(model) + ".log")));
         Arc::clone(output)
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use flexinfer_core::ids::ModelId;
-use flexinfer_core::manifest::ParsedAdapter;
-use flexinfer_crds::Model;
+use flexinfer_core::manifest::{ParsedAdapter, ParsedModel};
 
 use super::adapters::Adapters;
 use super::{Contents, Listed};
@@ -14,8 +12,8 @@ use super::{Contents, Listed};
 /// What was understood of one file.
 #[derive(Debug, Default)]
 pub(super) struct Understood {
-    /// The Models it defines, each with the line where its document begins.
-    pub(super) models: Vec<(Model, usize)>,
+    /// The Models it defines, each once.
+    pub(super) models: Vec<ParsedModel>,
     /// The LoRA adapters it defines.
     pub(super) adapters: Vec<ParsedAdapter>,
     /// What should be changed and does no harm.
@@ -31,19 +29,12 @@ pub(super) struct Catalog {
     adapters: Adapters,
     /// The file that each Model is served from, while several may define it.
     owners: HashMap<ModelId, PathBuf>,
-    /// The last version of each Model, also of those that were removed.
-    versions: HashMap<ModelId, Version>,
 }
 
 #[derive(Default)]
 struct Definitions {
-    models: Vec<(ModelId, Arc<Model>, usize)>,
+    models: Vec<Listed>,
     complaints: Vec<String>,
-}
-
-struct Version {
-    generation: u64,
-    model: Arc<Model>,
 }
 
 impl Catalog {
@@ -52,28 +43,22 @@ impl Catalog {
     /// A file with an error in it keeps the Models that it defined before and that are not
     /// understood now: one of them is what the error is about.
     pub(super) fn update(&mut self, file: &Path, understood: Understood) {
-        let mut models: Vec<(ModelId, Arc<Model>, usize)> = Vec::new();
         self.adapters.update(file, understood.adapters, !understood.errors.is_empty());
+        let listed = |parsed: ParsedModel| Listed {
+            model: parsed.model.into(),
+            effective: parsed.effective,
+            file: file.to_path_buf(),
+            line: parsed.line,
+        };
+        let mut models: Vec<Listed> = understood.models.into_iter().map(listed).collect();
         let mut complaints = understood.warnings;
-        for (model, line) in understood.models {
-            let id = id_of(&model);
-            if let Some((_, _, first)) = models.iter().find(|(known, ..)| *known == id) {
-                let file = file.display();
-                complaints.push(format!(
-                    "{file}:{line}: the Model {id} is defined in line {first} already; remove one"
-                ));
-                continue;
-            }
-            models.push((id, Arc::new(model), line));
-        }
         if !understood.errors.is_empty() {
             complaints.extend(understood.errors);
-            let before = self.files.remove(file).unwrap_or_default();
-            let understood: HashSet<_> = models.iter().map(|(id, ..)| id.clone()).collect();
-            let kept: Vec<_> =
-                before.models.into_iter().filter(|(id, ..)| !understood.contains(id)).collect();
+            let mut kept = self.files.remove(file).unwrap_or_default().models;
+            let understood: HashSet<_> = models.iter().map(Listed::id).collect();
+            kept.retain(|before| !understood.contains(before.id()));
             if !kept.is_empty() {
-                let names: Vec<_> = kept.iter().map(|(id, ..)| id.to_string()).collect();
+                let names: Vec<_> = kept.iter().map(|kept| kept.id().to_string()).collect();
                 let (file, names) = (file.display(), names.join(", "));
                 complaints.push(format!("{file}: until this is mended, {names} stays as it was"));
             }
@@ -97,42 +82,26 @@ impl Catalog {
     /// What all files together say. A Model that two files define stays with the file it came from
     /// first, for as long as that one defines it.
     pub(super) fn contents(&mut self) -> Contents {
-        let mut defined: BTreeMap<ModelId, Vec<Listed>> = BTreeMap::new();
+        let mut defined: BTreeMap<&ModelId, Vec<&Listed>> = BTreeMap::new();
         let mut complaints: Vec<String> = Vec::new();
-        for (file, definitions) in &self.files {
+        for definitions in self.files.values() {
             complaints.extend(definitions.complaints.iter().cloned());
-            for (id, model, line) in &definitions.models {
-                defined.entry(id.clone()).or_default().push(Listed {
-                    id: id.clone(),
-                    model: Arc::clone(model),
-                    generation: 0,
-                    file: file.clone(),
-                    line: *line,
-                });
+            for listed in &definitions.models {
+                defined.entry(listed.id()).or_default().push(listed);
             }
         }
         let mut models = Vec::new();
         for (id, mut all) in defined {
-            let owner = self.owners.get(&id);
+            let owner = self.owners.get(id);
             let first = all.iter().position(|listed| Some(&listed.file) == owner).unwrap_or(0);
-            let mut served = all.swap_remove(first);
-            complaints.extend(all.iter().map(|other| told_twice(other, &served)));
-            served.generation = self.generation(&id, &served.model);
-            models.push(served);
+            let served = all.swap_remove(first);
+            complaints.extend(all.iter().map(|other| told_twice(other, served)));
+            models.push(served.clone());
         }
         self.owners =
-            models.iter().map(|listed| (listed.id.clone(), listed.file.clone())).collect();
+            models.iter().map(|listed| (listed.id().clone(), listed.file.clone())).collect();
         let adapters = self.adapters.contents(&mut complaints);
         Contents { models, adapters, complaints }
-    }
-
-    fn generation(&mut self, id: &ModelId, model: &Arc<Model>) -> u64 {
-        let fresh = || Version { generation: 1, model: Arc::clone(model) };
-        let version = self.versions.entry(id.clone()).or_insert_with(fresh);
-        if version.model != *model {
-            *version = Version { generation: version.generation + 1, model: Arc::clone(model) };
-        }
-        version.generation
     }
 }
 
@@ -141,43 +110,28 @@ fn told_twice(other: &Listed, served: &Listed) -> String {
         "{}:{}: the Model {} is defined in {}:{} already, and that one is served; remove one",
         other.file.display(),
         other.line,
-        other.id,
+        other.id(),
         served.file.display(),
         served.line
     )
 }
 
-fn id_of(model: &Model) -> ModelId {
-    ModelId::new(
-        model.metadata.namespace.as_deref().unwrap_or("default"),
-        model.metadata.name.as_deref().unwrap_or_default(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::tests::parsed;
     use super::*;
 
-    fn model(name: &str, priority: i32) -> Model {
-        let object = serde_json::json!({
-            "apiVersion": "inference.flexinfer.ai/v1alpha2",
-            "kind": "Model",
-            "metadata": { "name": name },
-            "spec": { "backend": "simulator", "gpu": { "priority": priority } },
-        });
-        serde_json::from_value(object).unwrap()
-    }
-
     fn says(models: &[(&str, i32)], errors: &[&str]) -> Understood {
-        let models = models.iter().map(|(name, priority)| (model(name, *priority), 1)).collect();
+        let models = models.iter().map(|(name, priority)| parsed(name, *priority, 1)).collect();
         let errors = errors.iter().map(|&error| error.to_owned()).collect();
         Understood { models, errors, ..Understood::default() }
     }
 
-    /// The Models as `name@generation/file`.
+    /// The Models as `name=priority/file`.
     fn served(contents: &Contents) -> Vec<String> {
         let show = |listed: &Listed| {
-            format!("{}@{}/{}", listed.id.name, listed.generation, listed.file.display())
+            let effective = &listed.effective;
+            format!("{}={}/{}", effective.id.name, effective.priority, listed.file.display())
         };
         contents.models.iter().map(show).collect()
     }
@@ -186,13 +140,13 @@ mod tests {
     fn files_come_change_and_go() {
         let mut catalog = Catalog::default();
         catalog.update(Path::new("a"), says(&[("llama", 1), ("qwen", 1)], &[]));
-        assert_eq!(served(&catalog.contents()), ["llama@1/a", "qwen@1/a"]);
+        assert_eq!(served(&catalog.contents()), ["llama=1/a", "qwen=1/a"]);
         catalog.update(Path::new("a"), says(&[("llama", 1), ("qwen", 2)], &[]));
-        assert_eq!(served(&catalog.contents()), ["llama@1/a", "qwen@2/a"]);
+        assert_eq!(served(&catalog.contents()), ["llama=1/a", "qwen=2/a"]);
         catalog.remove(Path::new("a"));
         assert_eq!(served(&catalog.contents()), [""; 0]);
         catalog.update(Path::new("b"), says(&[("qwen", 3)], &[]));
-        assert_eq!(served(&catalog.contents()), ["qwen@3/b"]);
+        assert_eq!(served(&catalog.contents()), ["qwen=3/b"]);
     }
 
     #[test]
@@ -202,15 +156,15 @@ mod tests {
         catalog.contents();
         catalog.update(Path::new("a"), says(&[("llama", 2)], &["a:9: unknown field"]));
         let contents = catalog.contents();
-        assert_eq!(served(&contents), ["llama@2/a", "qwen@1/a"]);
+        assert_eq!(served(&contents), ["llama=2/a", "qwen=1/a"]);
         assert_eq!(
             contents.complaints,
             ["a:9: unknown field", "a: until this is mended, default/qwen stays as it was"]
         );
         catalog.unreadable(Path::new("a"), "Permission denied");
-        assert_eq!(served(&catalog.contents()), ["llama@2/a", "qwen@1/a"]);
+        assert_eq!(served(&catalog.contents()), ["llama=2/a", "qwen=1/a"]);
         catalog.update(Path::new("a"), says(&[("llama", 2)], &[]));
-        assert_eq!(served(&catalog.contents()), ["llama@2/a"]);
+        assert_eq!(served(&catalog.contents()), ["llama=2/a"]);
     }
 
     #[test]
@@ -220,22 +174,13 @@ mod tests {
         catalog.contents();
         catalog.update(Path::new("a"), says(&[("qwen", 2)], &[]));
         let contents = catalog.contents();
-        assert_eq!(served(&contents), ["qwen@1/b"]);
+        assert_eq!(served(&contents), ["qwen=1/b"]);
         let told = "a:1: the Model default/qwen is defined in b:1 already, and that one is \
                     served; remove one";
         assert_eq!(contents.complaints, [told]);
         catalog.remove(Path::new("b"));
         let contents = catalog.contents();
-        assert_eq!(served(&contents), ["qwen@2/a"]);
+        assert_eq!(served(&contents), ["qwen=2/a"]);
         assert_eq!(contents.complaints, [""; 0]);
-    }
-
-    #[test]
-    fn a_model_twice_in_one_file_is_served_once_and_told() {
-        let mut catalog = Catalog::default();
-        catalog.update(Path::new("a"), says(&[("qwen", 1), ("qwen", 2)], &[]));
-        let contents = catalog.contents();
-        assert_eq!(served(&contents), ["qwen@1/a"]);
-        assert_eq!(contents.complaints.len(), 1);
     }
 }

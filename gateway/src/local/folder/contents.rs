@@ -5,8 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A larger file is no Model's, and is not read into memory to find that out.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+use flexinfer_core::manifest::LARGEST_FILE;
 
 /// The files that may define Models, with their bytes, or why these cannot be had.
 pub(super) type Files = BTreeMap<PathBuf, Result<Vec<u8>, String>>;
@@ -52,11 +51,9 @@ fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if !found.is_file() {
         return Err(io::Error::other("it is no plain file"));
     }
+    // One byte too many is enough for the parser to refuse it.
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::other(format!("it is larger than {LARGEST_FILE} bytes")));
-    }
+    File::open(path)?.take(LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 

@@ -14,6 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flexinfer_core::effective::Effective;
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::{LoRAAdapter, Model};
 
@@ -22,13 +23,10 @@ pub use watch::Folder;
 /// One Model that a file defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// Its namespace and name.
-    pub id: ModelId,
     /// The Model as its file says it.
     pub model: Arc<Model>,
-    /// Counts the edits of this Model since the gateway started, from 1 on; a Model that was removed
-    /// and comes back goes on counting.
-    pub generation: u64,
+    /// What it means, as its first generation.
+    pub effective: Effective,
     /// The file that defines it.
     pub file: PathBuf,
     /// The line in that file where its document begins, from 1 on.
@@ -46,6 +44,13 @@ pub struct ListedAdapter {
     pub file: PathBuf,
     /// The line in that file where its document begins, from 1 on.
     pub line: usize,
+}
+
+impl Listed {
+    /// Its namespace and name.
+    pub fn id(&self) -> &ModelId {
+        &self.effective.id
+    }
 }
 
 /// What the folder says at one time.

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flexinfer_core::effective::{Defaults, Effective};
+use flexinfer_core::manifest::ParsedModel;
 use flexinfer_crds::Model;
 use tempfile::TempDir;
 
@@ -78,11 +80,11 @@ impl Watched {
     }
 }
 
-/// The Models as `name=priority@generation`.
+/// The Models as `name=priority`.
 fn shown(contents: &Contents) -> String {
     let show = |listed: &super::Listed| {
         let priority = listed.model.spec.gpu.as_ref().unwrap().priority.unwrap();
-        format!("{}={priority}@{}", listed.id.name, listed.generation)
+        format!("{}={priority}", listed.id().name)
     };
     contents.models.iter().map(show).collect::<Vec<_>>().join(" ")
 }
@@ -92,7 +94,7 @@ fn toy(path: &Path, bytes: &[u8]) -> Understood {
     for (number, line) in std::str::from_utf8(bytes).unwrap().lines().enumerate() {
         match line.split_once(' ') {
             Some((name, priority)) => {
-                understood.models.push((model(name, priority.parse().unwrap()), number + 1));
+                understood.models.push(parsed(name, priority.parse().unwrap(), number + 1));
             }
             None => understood.errors.push(format!("{}:{}: !", path.display(), number + 1)),
         }
@@ -100,29 +102,31 @@ fn toy(path: &Path, bytes: &[u8]) -> Understood {
     understood
 }
 
-fn model(name: &str, priority: i32) -> Model {
+pub(super) fn parsed(name: &str, priority: i32, line: usize) -> ParsedModel {
     let object = serde_json::json!({
         "apiVersion": "inference.flexinfer.ai/v1alpha2",
         "kind": "Model",
         "metadata": { "name": name },
         "spec": { "backend": "simulator", "gpu": { "priority": priority } },
     });
-    serde_json::from_value(object).unwrap()
+    let model: Model = serde_json::from_value(object).unwrap();
+    let effective = Effective::of(&model, 0, &Defaults::default()).unwrap();
+    ParsedModel { model, effective, line }
 }
 
 #[test]
 fn files_added_edited_and_removed_take_effect() {
     let watched = Watched::new(&[("a.yaml", "llama 1")]);
-    watched.says("llama=1@1");
+    watched.says("llama=1");
     watched.write("b.yml", "qwen 1");
-    watched.says("llama=1@1 qwen=1@1");
+    watched.says("llama=1 qwen=1");
     watched.write("a.yaml", "llama 2");
-    watched.says("llama=2@2 qwen=1@1");
+    watched.says("llama=2 qwen=1");
     fs::remove_file(watched.path("b.yml")).unwrap();
-    watched.says("llama=2@2");
+    watched.says("llama=2");
     fs::rename(watched.path("a.yaml"), watched.path("c.yaml")).unwrap();
     let contents = loop {
-        let contents = watched.says("llama=2@2");
+        let contents = watched.says("llama=2");
         if contents.models[0].file.ends_with("c.yaml") {
             break contents;
         }
@@ -136,11 +140,11 @@ fn a_broken_edit_keeps_the_old_version_until_it_is_mended() {
     let watched = Watched::new(&[("a.yaml", "llama 1")]);
     watched.write("a.yaml", "!");
     watched.write("b.yaml", "qwen 1");
-    let contents = watched.says("llama=1@1 qwen=1@1");
+    let contents = watched.says("llama=1 qwen=1");
     let told = contents.complaints.join("\n");
     assert!(told.contains("a.yaml:1: !") && told.contains("stays as it was"), "{told}");
     watched.write("a.yaml", "llama 2");
-    assert_eq!(watched.says("llama=2@2 qwen=1@1").complaints, [""; 0]);
+    assert_eq!(watched.says("llama=2 qwen=1").complaints, [""; 0]);
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn a_file_that_is_saved_by_moving_the_old_one_away_is_never_missing() {
     }
     watched.write("b.yaml", "qwen 1");
     watched.says_first("llama=5");
-    let missing = watched.ever_said("") || watched.ever_said("qwen=1@1");
+    let missing = watched.ever_said("") || watched.ever_said("qwen=1");
     assert!(!missing || slowest >= TOO_SLOW_TO_TELL);
 }
 
@@ -187,10 +191,10 @@ fn a_mounted_config_map_is_followed_when_its_link_moves() {
     symlink("..1", path("..data")).unwrap();
     symlink("..data/a.yaml", path("a.yaml")).unwrap();
     let watched = Watched::on(folder);
-    watched.says("llama=1@1");
+    watched.says("llama=1");
     symlink("..2", watched.path("..data_tmp")).unwrap();
     fs::rename(watched.path("..data_tmp"), watched.path("..data")).unwrap();
-    watched.says("llama=2@2");
+    watched.says("llama=2");
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn a_file_that_cannot_be_read_any_more_keeps_its_models_and_says_so() {
     symlink("nowhere", watched.path("link")).unwrap();
     fs::rename(watched.path("link"), watched.path("a.yaml")).unwrap();
     watched.write("c.yaml", "qwen 1");
-    let contents = watched.says("llama=1@1 phi=1@1 qwen=1@1");
+    let contents = watched.says("llama=1 phi=1 qwen=1");
     let told = contents.complaints.join("\n");
     assert!(told.contains("a.yaml: cannot be read"), "{told}");
 }
@@ -215,7 +219,7 @@ fn a_folder_that_goes_away_leaves_its_models_and_is_found_again() {
     let sink = Arc::clone(&seen);
     let changed = move |contents: Contents| sink.lock().unwrap().push(shown(&contents));
     let (_watch, first) = Folder::watch_with(&folder, toy, changed).unwrap();
-    assert_eq!(shown(&first), "llama=1@1");
+    assert_eq!(shown(&first), "llama=1");
     fs::rename(&folder, outer.path().join("away")).unwrap();
     fs::create_dir(outer.path().join("next")).unwrap();
     fs::write(outer.path().join("next/a.yaml"), "llama 2").unwrap();
@@ -225,7 +229,7 @@ fn a_folder_that_goes_away_leaves_its_models_and_is_found_again() {
         assert!(began.elapsed() < Duration::from_secs(60));
         thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(*seen.lock().unwrap(), ["llama=2@2"]);
+    assert_eq!(*seen.lock().unwrap(), ["llama=2"]);
 }
 
 #[test]

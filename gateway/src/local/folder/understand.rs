@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use flexinfer_core::effective::{Defaults, Effective};
 use flexinfer_core::manifest;
 
 use super::catalog::Understood;
@@ -10,23 +9,13 @@ use super::catalog::Understood;
 /// What the file at `path` defines. A Model that could not be served counts as an error in its file,
 /// so that an edit that breaks it leaves the version before in place.
 pub(super) fn file(path: &Path, bytes: &[u8]) -> Understood {
-    let name = path.display().to_string();
-    let parsed = manifest::parse(&name, bytes);
-    let mut understood = Understood {
-        models: Vec::new(),
+    let parsed = manifest::parse(&path.display().to_string(), bytes);
+    Understood {
+        models: parsed.models,
         adapters: parsed.adapters,
         warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
         errors: parsed.errors.iter().map(ToString::to_string).collect(),
-    };
-    for manifest::ParsedModel { model, line } in parsed.models {
-        match Effective::of(&model, 0, &Defaults::default()) {
-            Ok(_) => understood.models.push((model, line)),
-            Err(complaints) => understood
-                .errors
-                .extend(complaints.iter().map(|complaint| format!("{name}:{line}: {complaint}"))),
-        }
     }
-    understood
 }
 
 #[cfg(test)]
@@ -50,7 +39,7 @@ spec: {backend: simulator, gpu: {sharedd: a}}
         let names: Vec<_> = understood
             .models
             .iter()
-            .map(|(model, line)| (model.metadata.name.as_deref().unwrap(), *line))
+            .map(|parsed| (&*parsed.effective.id.name, parsed.line))
             .collect();
         assert_eq!(names, [("qwen", 1)]);
         assert_eq!(understood.errors.len(), 1);

@@ -12,8 +12,8 @@ use super::{counted, short};
 
 /// Progress is told again when it has come this many percent further.
 const STEP: u64 = 25;
-/// A longer message of an engine is cut: the log has all of it.
-const LONGEST_MESSAGE: usize = 120;
+/// A longer message of an engine is cut, so that its line fits a terminal: the log has all of it.
+const LONGEST_MESSAGE: usize = 48;
 
 /// Makes the lines, and remembers how far each load has been told.
 pub struct Lines {
