@@ -22,7 +22,7 @@ use super::pools::Pools;
 use super::probing::Prober;
 use super::reporting::Reporter;
 use super::{status, watching};
-use crate::admin::{self, Guard, Pages};
+use crate::admin::{self, Admin, Guard, Pages};
 use crate::keys::Keys;
 use crate::labels::Labels;
 use crate::lifecycle::{self, Lifecycle};
@@ -32,7 +32,7 @@ use crate::parts::Parts;
 use crate::proxy::Proxy;
 use crate::replay::Budget;
 use crate::rules::Rules;
-use crate::server;
+use crate::server::{self, Running};
 use crate::settings::{ClusterSettings, Settings};
 use crate::signals::Signals;
 
@@ -55,8 +55,11 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     let mut cluster = Cluster::start(&settings, &connection, &metrics);
     let lifecycle = Lifecycle::starting();
     let shown = cluster.pages(serve, rules.keys.clone(), &lifecycle, &metrics);
-    let admin = admin::start(admin, shown).context("cannot serve the admin port")?;
-    info!(admin = %admin.address, gateway = settings.name, "asking the cluster what there is");
+    let show = || admin::start(admin, shown).context("cannot serve the admin port");
+    // While there is a predecessor, its pages are true and these are not yet.
+    let (early, show) =
+        if succession.generation == 0 { (Some(show()?), None) } else { (None, Some(show)) };
+    info!(gateway = settings.name, "asking the cluster what there is");
     tokio::select! {
         known = cluster.ready.wait_for(|ready| *ready) => drop(known.context("the watches ended")?),
         () = signals.next() => return Ok(()),
@@ -66,6 +69,10 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     let parts = cluster.parts(serve, rules, &lifecycle, &metrics);
     let running = server::start(requests, Proxy::new(parts), Arc::clone(&lifecycle), serve.threads)
         .context("cannot serve requests")?;
+    let admin = match (early, show) {
+        (Some(admin), _) => admin,
+        (None, show) => show.context("the admin port was opened already")?()?,
+    };
     info!(address = %running.address, admin = %admin.address, models = cluster.offered(), "serving");
     let succeeded = tokio::select! {
         () = succession.pass() => true,
@@ -74,18 +81,8 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
 
     let began = Instant::now();
     metrics.shutdown_started();
-    let ending = async {
-        if succeeded {
-            info!("a successor accepts; finishing what has begun");
-            // Its pages are the ones to be asked now.
-            drop(admin);
-            running.hand_over(serve.patience).await
-        } else {
-            running.stop(serve.patience).await
-        }
-    };
     let finished = tokio::select! {
-        finished = ending => finished,
+        finished = finish(running, admin, succeeded, serve) => finished,
         () = signals.next() => {
             warn!("asked again: ending at once");
             false
@@ -95,6 +92,17 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     metrics.shutdown_ended(finished, began.elapsed());
     info!(took = ?began.elapsed(), "stopped");
     Ok(())
+}
+
+/// Finishes what has begun. Whether that was possible in time.
+async fn finish(running: Running, admin: Admin, succeeded: bool, settings: &Settings) -> bool {
+    if succeeded {
+        info!("a successor accepts; finishing what has begun");
+        // Its pages are the ones to be asked now.
+        drop(admin);
+        return running.hand_over(settings.patience).await;
+    }
+    running.stop(settings.patience).await
 }
 
 /// What follows from the cluster.

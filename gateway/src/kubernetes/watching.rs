@@ -20,6 +20,8 @@ use super::endpoints::is_leaving;
 use super::seen::{Change, Seen};
 use crate::settings::Scope;
 
+const NODES: &str = "Nodes";
+
 /// Changes that may wait for the observer; more hold up the watch.
 pub(super) const BACKLOG: usize = 1024;
 
@@ -53,7 +55,7 @@ pub(super) fn start(client: &Client, scope: &Scope, news: &mpsc::Sender<News>) -
     let slices = watcher::Config::default().labels(keys::MODEL);
     let everything = watcher::Config::default();
     let nodes: Api<Node> = Api::all(client.clone());
-    tokio::spawn(follow("Nodes", nodes, everything.clone(), news.clone(), |change| {
+    tokio::spawn(follow(NODES, nodes, everything.clone(), news.clone(), |change| {
         News::Node(change.map(|node| is_leaving(&node)))
     }));
     let each: Vec<(Api<DynamicObject>, Api<EndpointSlice>)> = match scope {
@@ -100,6 +102,11 @@ async fn follow<K>(
             Err(error) => {
                 // Expired versions and ended connections are a watch's daily life; told once until it
                 // works again.
+                // Whoever may not read nodes serves without knowing which of them are about to go.
+                let spared = kind == NODES && forbidden(&error);
+                if spared && !std::mem::replace(&mut complete, true) {
+                    let _ = news.send(told(Change::Complete)).await;
+                }
                 if std::mem::replace(&mut away, true) {
                     debug!(kind, %error, "the watch still fails");
                 } else {
@@ -125,6 +132,10 @@ async fn follow<K>(
             }
         }
     }
+}
+
+fn forbidden(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403)
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
