@@ -105,8 +105,7 @@ impl Site {
         let mut command = Command::new(built("flexinfer-gateway"));
         command.args(["kubernetes", "--namespace", self.namespace(), "--gateway-name", name]);
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-        command.args(["--drain-delay", "0s"]).args(flags);
-        command.env("KUBECONFIG", kubeconfig);
+        command.args(flags).env("PROXY_SHUTDOWN_DRAIN_DELAY", "0s").env("KUBECONFIG", kubeconfig);
         let mut program = Program::start(&mut command).unwrap();
         let line = program.line("\"serving\"", BOUND).await.unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
