@@ -1,8 +1,9 @@
-//! How a subcommand ends when nothing went wrong, and the signals that ask it to.
+//! How a subcommand ends, and the signals that ask it to.
 
 use std::io;
 use std::process::ExitCode;
 
+use flexinfer_core::activation::{Failure, Reason};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How a subcommand ended.
@@ -12,6 +13,8 @@ pub enum Ending {
     Done,
     /// It was asked to stop and stopped cleanly.
     Stopped(Stop),
+    /// It failed for a reason that the exit status tells, and has said more about it.
+    Failed(Reason),
 }
 
 /// The signal that asked the process to stop.
@@ -30,8 +33,15 @@ impl From<Ending> for ExitCode {
             Ending::Done => Self::SUCCESS,
             Ending::Stopped(Stop::Interrupted) => Self::from(130),
             Ending::Stopped(Stop::Terminated) => Self::from(143),
+            Ending::Failed(reason) => Self::from(reason.exit_status()),
         }
     }
+}
+
+/// Says why something failed, for whoever reads the last line, and gives the ending that tells programs.
+pub fn failed(failure: &Failure) -> Ending {
+    eprintln!("flexinfer-node: {failure}");
+    Ending::Failed(failure.reason)
 }
 
 /// Listens for the signals from its making on, so that none is missed.

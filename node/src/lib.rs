@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod check;
 pub mod ending;
 pub mod fetch;
 pub mod flash;

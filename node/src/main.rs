@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{agent, bench, fetch, flash, telemetry};
+use flexinfer_node::{agent, bench, check, fetch, flash, telemetry};
 
 /// What a GPU node needs: its labels, weights brought to where the engine reads them, and how fast it is
 /// with them.
@@ -24,6 +24,8 @@ enum Command {
     Agent(agent::Arguments),
     /// Download a model's files from a hub into a folder; run again, it goes on where it stopped
     Fetch(fetch::Arguments),
+    /// Look whether the weights in a file or folder are whole, as far as their format tells
+    Check(check::Arguments),
     /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
     Flash(flash::Arguments),
     /// Measure how fast a model is through the gateway
@@ -47,6 +49,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
         match line.command {
             Command::Agent(arguments) => agent::run(&arguments).await,
             Command::Fetch(arguments) => fetch::run(&arguments).await,
+            Command::Check(arguments) => check::run(arguments).await,
             Command::Flash(arguments) => flash::run(arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use strum::IntoEnumIterator;
+
 /// A failed activation, told so that a person can act on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -88,5 +90,30 @@ impl Reason {
                 | Self::UnhealthyAnswer
                 | Self::Crashed
         )
+    }
+
+    /// The exit status by which a program of ours tells that it failed for this reason: those of
+    /// `sysexits.h` that come nearest, else 1.
+    pub const fn exit_status(self) -> u8 {
+        match self {
+            Self::BadSource => 65,
+            Self::DiskFull => 73,
+            Self::DownloadFailed => 75,
+            Self::DigestMismatch => 76,
+            Self::GatedRepository => 77,
+            Self::InvalidConfig => 78,
+            _ => 1,
+        }
+    }
+
+    /// The reason that a program of ours told by its exit status; `None` where it told none.
+    pub fn of_exit_status(status: u8) -> Option<Self> {
+        Self::iter().find(|reason| reason.exit_status() == status && status != 1)
+    }
+
+    /// The exit statuses that tell that trying again is no use.
+    pub fn lasting_exit_statuses() -> impl Iterator<Item = u8> {
+        let lasting = Self::iter().filter(|reason| !reason.transient());
+        lasting.map(Self::exit_status).filter(|status| *status != 1)
     }
 }

@@ -19,6 +19,8 @@ pub struct Wishes {
     /// or `[` is compared with the path and with the name; any other is what the path or the name
     /// begins with.
     pub exclude: Vec<String>,
+    /// `FLASH_ONLY`: if any, only what one of these patterns names, in the same way.
+    pub only: Vec<String>,
     /// `FLASH_VARIANT`, such as `fp16`: where a file has a sibling of this variant
     /// (`x.safetensors` beside `x.fp16.safetensors`), only the sibling is wanted.
     pub variant: Option<String>,
@@ -27,6 +29,9 @@ pub struct Wishes {
 impl Wishes {
     /// Whether the file at `path` is left out by its name alone.
     pub fn leaves_out(&self, path: &RelativePath) -> bool {
+        if !self.only.is_empty() && !self.only.iter().any(|pattern| names(pattern, path)) {
+            return true;
+        }
         let given = self.exclude.iter().map(String::as_str);
         given.chain(NEVER).chain([UNFINISHED]).any(|pattern| names(pattern, path))
     }

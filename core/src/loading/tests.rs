@@ -18,6 +18,21 @@ fn paths(files: &[Found]) -> Vec<&str> {
 }
 
 #[test]
+fn only_what_is_named_is_copied_where_anything_is() {
+    let only = ["writer-*-of-00002.gguf", "eyes.gguf"].map(str::to_owned).to_vec();
+    let wishes = Wishes { only, ..Wishes::default() };
+    for (path, left_out) in [
+        ("writer-00001-of-00002.gguf", false),
+        ("writer-00002-of-00002.gguf", false),
+        ("eyes.gguf", false),
+        ("other.gguf", true),
+        (".cache/eyes.gguf", true),
+    ] {
+        assert_eq!(wishes.leaves_out(&RelativePath::parse(path).unwrap()), left_out, "{path}");
+    }
+}
+
+#[test]
 fn a_file_is_left_out_by_folder_by_pattern_and_by_its_beginning() {
     for (exclude, path, left_out) in [
         ("", "model.safetensors", false),
@@ -36,7 +51,7 @@ fn a_file_is_left_out_by_folder_by_pattern_and_by_its_beginning() {
         ("a/*.bin", "b/x.bin", false),
         ("x?.bin", "deep/x1.bin", true),
     ] {
-        let wishes = Wishes { exclude: vec![exclude.to_owned()], variant: None };
+        let wishes = Wishes { exclude: vec![exclude.to_owned()], ..Wishes::default() };
         let path = RelativePath::parse(path).unwrap();
         assert_eq!(wishes.leaves_out(&path), left_out, "{exclude} and {path}");
     }
@@ -44,7 +59,8 @@ fn a_file_is_left_out_by_folder_by_pattern_and_by_its_beginning() {
 
 #[test]
 fn a_folder_is_left_out_as_a_whole() {
-    let wishes = Wishes { exclude: vec!["onnx/".to_owned(), "*.bin".to_owned()], variant: None };
+    let wishes =
+        Wishes { exclude: vec!["onnx/".to_owned(), "*.bin".to_owned()], ..Wishes::default() };
     for (folder, left_out) in
         [("onnx", true), ("text/onnx", true), ("xonnx", false), (".cache", true), ("unet", false)]
     {
@@ -67,7 +83,7 @@ fn a_variant_replaces_what_it_is_a_variant_of() {
         "y",
     ];
     let found = names.map(|name| file(name, 1)).to_vec();
-    let wishes = Wishes { exclude: Vec::new(), variant: Some("fp16".to_owned()) };
+    let wishes = Wishes { variant: Some("fp16".to_owned()), ..Wishes::default() };
     let chosen = wishes.choose(found);
     assert_eq!(
         paths(&chosen),

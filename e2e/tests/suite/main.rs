@@ -15,6 +15,7 @@ mod gateway;
 mod kubelet;
 mod machine;
 mod network;
+mod objects;
 mod pretence;
 mod scheduler;
 mod shared;

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
 use flexinfer_core::activation::Progress;
 use flexinfer_core::sources::download::{Hub, Selection};
@@ -11,7 +11,7 @@ use flexinfer_core::sources::huggingface::checked_revision;
 use flexinfer_core::sources::{RelativePath, Source};
 use flexinfer_fetching::{FetchSettings, Token};
 
-use crate::ending::{Ending, Stops};
+use crate::ending::{Ending, Stops, failed};
 use crate::progress::Shown;
 
 /// What to get and where to put it. A token for gated repositories is taken from `HF_TOKEN`.
@@ -79,8 +79,11 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
             return Ok(Ending::Stopped(stop));
         }
     };
-    let path = fetched.map_err(|failure| anyhow!("{failure}"))?;
     drop(shown);
+    let path = match fetched {
+        Ok(path) => path,
+        Err(failure) => return Ok(failed(&failure)),
+    };
     println!("{}", path.display());
     Ok(Ending::Done)
 }

@@ -32,6 +32,9 @@ pub struct Arguments {
     /// path or name. Caches and .git/ are always left out
     #[arg(long, env = "FLASH_EXCLUDE", value_name = "PATTERN", value_delimiter = ',')]
     pub exclude: Vec<String>,
+    /// Only what one of these patterns names, in the same way
+    #[arg(long, env = "FLASH_ONLY", value_name = "PATTERN", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Leave out x.safetensors where there is x.VARIANT.safetensors, such as fp16
     #[arg(long, env = "FLASH_VARIANT", value_name = "VARIANT")]
     pub variant: Option<String>,
@@ -53,9 +56,13 @@ pub struct Arguments {
 
 impl Arguments {
     pub(super) fn wishes(&self) -> Wishes {
-        let trimmed = self.exclude.iter().map(|pattern| pattern.trim());
+        let trimmed = |patterns: &[String]| {
+            let trimmed = patterns.iter().map(|pattern| pattern.trim());
+            trimmed.filter(|pattern| !pattern.is_empty()).map(str::to_owned).collect()
+        };
         Wishes {
-            exclude: trimmed.filter(|pattern| !pattern.is_empty()).map(str::to_owned).collect(),
+            exclude: trimmed(&self.exclude),
+            only: trimmed(&self.only),
             variant: self.variant.clone(),
         }
     }

@@ -72,6 +72,9 @@ impl Blueprint<'_> {
             variable("FLASH_BUFFER_KB", &number(own.buffer_size_kb, defaults.buffer_kb)),
             variable("FLASH_VERIFY", &verify.to_string()),
         ];
+        if !self.weights.only.is_empty() {
+            variables.push(variable("FLASH_ONLY", &self.weights.only.join(",")));
+        }
         if !defaults.exclude.is_empty() {
             variables.push(variable("FLASH_EXCLUDE", &defaults.exclude.join(",")));
         }

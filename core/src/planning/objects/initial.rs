@@ -33,11 +33,11 @@ impl Blueprint<'_> {
             let mut mounts = vec![mounted(MODEL, MODELS, false)];
             let (name, args, variables) = match work {
                 Work::Fetch { .. } => ("fetch", fetch_arguments(work), self.hub()),
-                Work::Copy { claim: from, path } => {
+                Work::Copy { claim: from, folder, only } => {
                     let volume = numbered("from");
                     steps.volumes.push(claim(&volume, from, true));
                     mounts.push(mounted(&volume, FROM, true));
-                    ("copy", copy_arguments(path), Vec::new())
+                    ("copy", copy_arguments(folder, only), Vec::new())
                 }
             };
             let mut container = ours(&numbered(name), &image, &args, variables, mounts);
@@ -62,11 +62,16 @@ fn fetch_arguments(work: &Work) -> Vec<String> {
     args
 }
 
-/// The whole of a claim, a folder of it, or the folder of a file.
-fn copy_arguments(path: &str) -> Vec<String> {
-    let below = |top: &str| if path.is_empty() { top.to_owned() } else { format!("{top}/{path}") };
-    let (from, to) = (below(FROM), below(MODELS));
-    vec!["flash".to_owned(), format!("--src={from}"), format!("--dst={to}"), "--verify".to_owned()]
+/// The whole of a claim, or a folder of it.
+fn copy_arguments(folder: &str, only: &[String]) -> Vec<String> {
+    let below = |top: &str| match folder {
+        "" => top.to_owned(),
+        folder => format!("{top}/{folder}"),
+    };
+    let mut args = vec!["flash".to_owned(), "--verify".to_owned()];
+    args.extend([format!("--src={}", below(FROM)), format!("--dst={}", below(MODELS))]);
+    args.extend(only.iter().map(|pattern| format!("--only={pattern}")));
+    args
 }
 
 /// A container of our own program: it needs no privilege at all.

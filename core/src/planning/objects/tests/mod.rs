@@ -105,6 +105,8 @@ impl Sample {
         let blueprint = self.blueprint().unwrap();
         let mut objects = Vec::new();
         objects.extend(blueprint.claim().map(value));
+        objects.extend(blueprint.filling_job("c1").unwrap().map(value));
+        objects.extend(blueprint.memory_cleanup_job("node-1").map(value));
         objects.extend(blueprint.files().unwrap().map(value));
         objects.extend(blueprint.deployment().unwrap().map(value));
         let service = service(&self.model, &self.effective, blueprint.backend, Serving::Alone);

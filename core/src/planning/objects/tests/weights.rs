@@ -95,3 +95,24 @@ fn a_flash_loader_needs_something_that_outlives_the_pod() {
     assert!(loads("SharedPVC", "") && loads("Local", "") && loads("SharedPVC", "desk"));
     assert!(!loads("Memory", "") && !loads("None", ""));
 }
+
+#[test]
+fn of_a_gguf_on_a_claim_only_its_own_files_are_copied() {
+    let only = |path: &str, backend: &str| {
+        let spec = json!({
+            "backend": backend, "source": format!("pvc://weights/{path}"),
+            "config": { "mmproj": "eyes.gguf" },
+        });
+        weights(spec).unwrap().only
+    };
+    assert_eq!(only("w.gguf", "llamacpp"), ["w.gguf", "eyes.gguf"]);
+    let parts = only("a/w-00001-of-00003.gguf", "llamacpp");
+    assert_eq!(parts, ["w-*-of-00003.gguf", "eyes.gguf"]);
+    assert_eq!(only("a", "vllm"), [""; 0]);
+    let copied = json!({
+        "backend": "llamacpp", "source": "pvc://weights/a/w.gguf", "cache": { "strategy": "SharedPVC" },
+    });
+    let Filling::ByJob(works) = weights(copied).unwrap().filling else { panic!("it is copied") };
+    let (claim, folder) = ("weights".to_owned(), "a".to_owned());
+    assert_eq!(works, [Work::Copy { claim, folder, only: vec!["w.gguf".to_owned()] }]);
+}

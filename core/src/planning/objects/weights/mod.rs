@@ -39,6 +39,8 @@ pub struct Weights {
     pub filling: Filling,
     /// The folder that the engine reads, absolute, where it is one that can be copied to memory.
     pub folder: Option<String>,
+    /// The files of that folder that matter, as patterns; empty for all.
+    pub only: Vec<String>,
     /// The folder of the autoencoder that `config.vaeRepo` names.
     pub autoencoder: Option<String>,
 }
@@ -103,8 +105,10 @@ pub enum Work {
     Copy {
         /// That claim.
         claim: String,
-        /// What of it: a folder or a file; empty for all.
-        path: String,
+        /// The folder of it; empty for its top.
+        folder: String,
+        /// The files that matter, as patterns; empty for all.
+        only: Vec<String>,
     },
 }
 
@@ -117,7 +121,7 @@ impl Weights {
         settings: &Settings,
     ) -> Result<Self, Refusal> {
         let cache = model.spec.cache.as_ref();
-        let resolver = Resolver { model, effective, settings, cache };
+        let resolver = Resolver { model, effective, backend, settings, cache };
         let text = model.spec.source.as_deref().filter(|source| !source.is_empty());
         let Some(text) = text else { return resolver.without_source() };
         if backend.sources().is_empty() {

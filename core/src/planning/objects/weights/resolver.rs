@@ -8,7 +8,7 @@ use flexinfer_crds::model::{Cache, CacheStrategy};
 
 use super::host::{host_folder_allowed, not_allowed};
 use super::{ClaimUse, Filling, Held, MODELS, Weights, Work};
-use crate::backends::{Config, ModelPlace};
+use crate::backends::{Backend, Config, ModelPlace};
 use crate::effective::Effective;
 use crate::ids::GroupId;
 use crate::planning::objects::{Refusal, Settings, names};
@@ -23,6 +23,7 @@ const HOST_FOLDER: &str = "/var/lib/flexinfer/models";
 pub(super) struct Resolver<'a> {
     pub(super) model: &'a Model,
     pub(super) effective: &'a Effective,
+    pub(super) backend: Backend,
     pub(super) settings: &'a Settings,
     pub(super) cache: Option<&'a Cache>,
 }
@@ -93,11 +94,16 @@ impl Resolver<'_> {
             }
         });
         let folder = Some(folder_of(&whole));
+        let only = self.only(&whole);
         if copied {
             let strategy = self.cache.and_then(|cache| cache.strategy);
-            let works = vec![Work::Copy { claim: location.claim.clone(), path: path.to_owned() }];
+            let below = folder.as_deref().and_then(|folder| folder.strip_prefix(MODELS));
+            let from = below.unwrap_or_default().trim_start_matches('/').to_owned();
+            let claim = location.claim.clone();
+            let works = vec![Work::Copy { claim, folder: from, only: only.clone() }];
             let mut weights = self.kept(strategy.unwrap_or(CacheStrategy::SharedPvc), place)?;
             weights.folder = folder;
+            weights.only = only;
             weights.filling = match weights.held {
                 Held::Claim { .. } => Filling::ByJob(works),
                 _ => Filling::AtStart(works),
@@ -106,7 +112,7 @@ impl Resolver<'_> {
         }
         let held = Held::Claim { name: location.claim.clone(), made_by: ClaimUse::Source };
         let filling = Filling::Checked(whole);
-        Ok(Weights { held, filling, folder, ..held_nowhere(place) })
+        Ok(Weights { held, filling, folder, only, ..held_nowhere(place) })
     }
 
     /// Weights that lie somewhere already: on the node, where the settings allow that; on the volume that the
@@ -127,7 +133,26 @@ impl Resolver<'_> {
             return Ok(held_nowhere(place));
         }
         let held = Held::HostFolder(folder.clone());
-        Ok(Weights { held, mount: folder.clone(), folder: Some(folder), ..held_nowhere(place) })
+        let only = self.only(&path);
+        let mount = folder.clone();
+        Ok(Weights { held, mount, folder: Some(folder), only, ..held_nowhere(place) })
+    }
+
+    /// The files beside a GGUF that matter to the engine that reads it: its further parts and the projector.
+    /// Any other engine may want whatever lies in the folder.
+    fn only(&self, path: &str) -> Vec<String> {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if self.backend != Backend::LlamaCpp || !name.to_ascii_lowercase().ends_with(".gguf") {
+            return Vec::new();
+        }
+        let config = Config::of(Some(&self.model.spec.config));
+        let projector = config.text("mmproj").ok().flatten().filter(|path| !path.starts_with('/'));
+        let parts = name.rsplit_once("-of-").and_then(|(first, count)| {
+            let (stem, _) = first.rsplit_once('-')?;
+            Some(format!("{stem}-*-of-{count}"))
+        });
+        let own = parts.unwrap_or_else(|| name.to_owned());
+        std::iter::once(own).chain(projector.map(str::to_owned)).collect()
     }
 
     /// `place` on what `strategy` means for this model; nothing fills it yet.
@@ -186,6 +211,7 @@ fn held_nowhere(place: ModelPlace) -> Weights {
         writable: false,
         filling: Filling::Nothing,
         folder: None,
+        only: Vec::new(),
         autoencoder: None,
     }
 }

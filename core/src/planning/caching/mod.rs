@@ -1,0 +1,281 @@
+//! Getting a model's weights onto their claim before an engine is started: from what there is to the one next
+//! step. A step is a claim or a Job to be made, or a Job to be deleted so that it can be made anew; nothing is
+//! ever changed in place, since a Job's template cannot be (K8S-11).
+//!
+//! 1. The claim: made where the Model names none, grown but never shrunk ([`claim`]).
+//! 2. The Job that fills it or looks at what is on it: done anew when its work is another, when it failed and
+//!    something that matters has changed, or when it failed for a while that is over.
+//! 3. The gate opens.
+
+mod claim;
+mod exit;
+mod job;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
+use flexinfer_crds::model::{CacheStatus, JobPhase};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::jiff::Timestamp;
+
+pub use claim::{ClaimChange, settled_claim};
+pub use exit::Exit;
+
+use super::objects::{Blueprint, ClaimUse, Filling, Held, Refusal, Work};
+use job::{Standing, standing};
+
+/// How long a Job that failed is left alone before it is tried again by itself.
+const REST: Duration = Duration::from_mins(10);
+
+/// What there is on the cluster of a model's cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The claim that holds the weights, or shall hold them.
+    pub claim: Option<&'a PersistentVolumeClaim>,
+    /// The claim that they are copied from.
+    pub source: Option<&'a PersistentVolumeClaim>,
+    /// The Job that fills the claim.
+    pub job: Option<&'a Job>,
+    /// How the last pod of that Job ended, if it did.
+    pub exit: Option<&'a Exit>,
+    /// The version of the Secret with the hub's token, if there is one.
+    pub token: Option<&'a str>,
+    /// Whether claims of this class can grow, where that is known.
+    pub can_grow: Option<bool>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Where the cache is, and what to do about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caching {
+    /// Whether an engine may be started.
+    pub ready: bool,
+    /// What to do now; `None` for nothing.
+    pub step: Option<CacheStep>,
+    /// The reason of the condition `Cached`, which is true when `ready`.
+    pub reason: ConditionReason,
+    /// One line for people.
+    pub message: String,
+    /// What those who wait for the model are told, where something holds it up.
+    pub hindrance: Option<LoadHindrance>,
+    /// How the Job does.
+    pub job: Option<JobPhase>,
+    /// When to look again without anything having changed.
+    pub look_again: Option<Duration>,
+    /// Something that the Model asks for and cannot have, which keeps nothing else from going on.
+    pub note: Option<String>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CacheStep {
+    /// Make or grow the claim.
+    Claim(Box<PersistentVolumeClaim>),
+    /// Make the Job.
+    Make(Box<Job>),
+    /// Delete the Job of this name, and its pods with it (background propagation: K8S-13).
+    Delete(String),
+}
+
+/// What to do next for the weights of the model of `blueprint`.
+pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Refusal> {
+    let weights = blueprint.weights();
+    let Held::Claim { name, made_by } = &weights.held else {
+        return Ok(Caching::open(ConditionReason::NoCacheJob, "no claim has to be filled"));
+    };
+    let mut note = None;
+    let claim = match (seen.claim, made_by) {
+        (None, ClaimUse::Made) => {
+            let step = blueprint.claim().map(|claim| CacheStep::Claim(Box::new(claim)));
+            let message = format!("the claim `{name}` is made");
+            return Ok(Caching {
+                step,
+                ..Caching::shut(ConditionReason::PvcProvisioning, message)
+            });
+        }
+        (None, ClaimUse::Named | ClaimUse::Source) => return Ok(missing(name)),
+        (Some(claim), _) => claim,
+    };
+    if let Some(trouble) = trouble(name, claim) {
+        return Ok(trouble);
+    }
+    if let (ClaimUse::Made, Some(wanted)) = (made_by, blueprint.claim()) {
+        match settled_claim(wanted, claim, seen.can_grow) {
+            ClaimChange::Keep => {}
+            ClaimChange::Grow(claim) => {
+                let step = Some(CacheStep::Claim(claim));
+                let message = format!("the claim `{name}` grows");
+                return Ok(Caching {
+                    step,
+                    ..Caching::shut(ConditionReason::PvcProvisioning, message)
+                });
+            }
+            ClaimChange::Cannot(why) => note = Some(why),
+        }
+    }
+    if let Filling::ByJob(works) = &weights.filling
+        && let Some(Work::Copy { claim: from, .. }) = works.first()
+        && let Some(trouble) = source_trouble(from, seen.source)
+    {
+        return Ok(trouble);
+    }
+    let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+    let Some(wanted) = blueprint.filling_job(uid)? else {
+        return Ok(Caching {
+            note,
+            ..Caching::open(ConditionReason::PvcBound, "the claim is there")
+        });
+    };
+    Ok(Caching { note, ..by_job(&weights.filling, wanted, seen) })
+}
+
+impl Caching {
+    fn open(reason: ConditionReason, message: impl Into<String>) -> Self {
+        Self { ready: true, ..Self::shut(reason, message) }
+    }
+
+    fn shut(reason: ConditionReason, message: impl Into<String>) -> Self {
+        Self {
+            ready: false,
+            step: None,
+            reason,
+            message: message.into(),
+            hindrance: None,
+            job: None,
+            look_again: None,
+            note: None,
+        }
+    }
+
+    /// What the Model's status says of its cache.
+    pub fn status(&self, blueprint: &Blueprint<'_>, seen: Seen<'_>) -> CacheStatus {
+        let weights = blueprint.weights();
+        let claim = match &weights.held {
+            Held::Claim { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        CacheStatus {
+            strategy: weights.strategy,
+            ready: Some(self.ready),
+            pvc_name: claim,
+            job_name: seen
+                .job
+                .and_then(|job| job.metadata.name.clone())
+                .filter(|_| self.job.is_some()),
+            job_phase: self.job,
+            message: Some(self.message.clone()).filter(|message| !message.is_empty()),
+            ..CacheStatus::default()
+        }
+    }
+}
+
+fn missing(name: &str) -> Caching {
+    let message = format!("the claim `{name}` does not exist; make it, or name another");
+    let hindrance = Some(LoadHindrance::BadSource);
+    Caching { hindrance, ..Caching::shut(ConditionReason::PvcProvisioning, message) }
+}
+
+/// What is wrong with a claim that is there.
+fn trouble(name: &str, claim: &PersistentVolumeClaim) -> Option<Caching> {
+    if claim.metadata.deletion_timestamp.is_some() {
+        let message = format!("the claim `{name}` is being deleted");
+        let hindrance = Some(LoadHindrance::Provisioning);
+        return Some(Caching {
+            hindrance,
+            ..Caching::shut(ConditionReason::PvcProvisioning, message)
+        });
+    }
+    let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
+    (phase == Some("Lost")).then(|| {
+        let message = format!("the claim `{name}` has lost its volume; make it anew");
+        let hindrance = Some(LoadHindrance::BadSource);
+        Caching { hindrance, ..Caching::shut(ConditionReason::PvcProvisioning, message) }
+    })
+}
+
+fn source_trouble(name: &str, claim: Option<&PersistentVolumeClaim>) -> Option<Caching> {
+    let Some(claim) = claim else { return Some(missing(name)) };
+    trouble(name, claim)
+}
+
+fn by_job(filling: &Filling, wanted: Job, seen: Seen<'_>) -> Caching {
+    let doing = doing(filling);
+    let Some(job) = seen.job else {
+        let message = format!("{} begins", doing.what);
+        let step = Some(CacheStep::Make(Box::new(with_token(wanted, seen.token))));
+        return Caching { step, ..Caching::shut(ConditionReason::PrefetchPending, message) };
+    };
+    let name = job.metadata.name.clone().unwrap_or_default();
+    let again = |message: String| {
+        let step = Some(CacheStep::Delete(name.clone()));
+        Caching { step, ..Caching::shut(ConditionReason::PrefetchPending, message) }
+    };
+    match standing(job, &wanted, seen) {
+        Standing::Going => {
+            let message = "an older Job is being deleted";
+            Caching::shut(ConditionReason::PrefetchPending, message)
+        }
+        Standing::Other => {
+            again("the Job does something else than is wanted now; it is done anew".to_owned())
+        }
+        Standing::Waiting => Caching {
+            job: Some(JobPhase::Pending),
+            hindrance: Some(LoadHindrance::Provisioning),
+            ..Caching::shut(
+                ConditionReason::PrefetchPending,
+                format!("{} has not started", doing.what),
+            )
+        },
+        Standing::Running => Caching {
+            job: Some(JobPhase::Running),
+            hindrance: Some(LoadHindrance::Provisioning),
+            ..Caching::shut(doing.running, format!("{} is under way", doing.what))
+        },
+        Standing::Done => Caching {
+            job: Some(JobPhase::Succeeded),
+            ..Caching::open(ConditionReason::PrefetchSucceeded, "the weights are there")
+        },
+        Standing::Failed { hindrance, message, rest } => {
+            if rest.is_some_and(|rest| rest.is_zero()) {
+                return again(format!("{message}; it is tried again"));
+            }
+            Caching {
+                job: Some(JobPhase::Failed),
+                hindrance: Some(hindrance),
+                look_again: rest,
+                ..Caching::shut(ConditionReason::PrefetchFailed, message)
+            }
+        }
+    }
+}
+
+/// The Job with the version of the token that it is made with: one that failed for want of a token is tried
+/// again when there is another.
+fn with_token(mut job: Job, token: Option<&str>) -> Job {
+    if let Some(token) = token {
+        let annotations = job.metadata.annotations.get_or_insert_default();
+        annotations.insert(flexinfer_crds::keys::JOB_TOKEN.to_owned(), token.to_owned());
+    }
+    job
+}
+
+struct Doing {
+    what: &'static str,
+    running: ConditionReason,
+}
+
+fn doing(filling: &Filling) -> Doing {
+    match filling {
+        Filling::Checked(_) => {
+            Doing { what: "looking at the weights", running: ConditionReason::CacheCheck }
+        }
+        Filling::ByJob(works) if matches!(works.first(), Some(Work::Copy { .. })) => {
+            Doing { what: "copying the weights", running: ConditionReason::CacheCopy }
+        }
+        _ => Doing { what: "fetching the weights", running: ConditionReason::PrefetchRunning },
+    }
+}
