@@ -62,10 +62,10 @@ fn why_it_failed_is_told_by_the_exit_status() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(65), "{said}");
     assert!(said.contains("does not exist"), "{said}");
-    std::fs::write(&missing, "no GGUF").unwrap();
+    fs::write(&missing, "no GGUF").unwrap();
     assert_eq!(program().arg("check").arg(&missing).output().unwrap().status.code(), Some(65));
     let other = nowhere.path().join("notes.txt");
-    std::fs::write(&other, "text").unwrap();
+    fs::write(&other, "text").unwrap();
     assert!(program().arg("check").arg(&other).output().unwrap().status.success());
 }
 
