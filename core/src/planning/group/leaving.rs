@@ -39,10 +39,7 @@ impl Scene<'_> {
         if self.now >= since + candidate.model.drain_limit {
             return true;
         }
-        let expiry = candidate.expiry();
-        let heard = !candidate.demand.has_gateways(expiry, self.now)
-            || candidate.demand.all_reported_since(since, expiry, self.now) && self.now > since
-            || self.now >= since + HEARING;
+        let heard = candidate.demand.all_reported_since(since) || self.now >= since + HEARING;
         activity.in_flight == 0 && heard
     }
 }

@@ -216,5 +216,5 @@ fn k8s_01_replicas_that_another_autoscaler_sets_are_its_own() {
     scaled.deployment = Some(there);
     assert_eq!(step(&scaled), None, "one that is up is left alone");
     scaled.model.metadata.annotations = None;
-    assert_eq!(deployment(&planned(&scaled)).spec.replicas, Some(4), "and goes down later");
+    assert_eq!(deployment(&planned(&scaled)).spec.replicas, Some(1), "its own again");
 }

@@ -13,7 +13,7 @@ use crate::shared::eventually;
 #[tokio::test]
 async fn a_model_is_woken_by_demand_and_sleeps_when_it_is_idle() {
     let desk = Desk::new().await;
-    desk.apply("m", &simulated(&json!({ "serverless": { "idleTimeout": "15s" } }))).await;
+    desk.apply("m", &simulated(&json!({ "serverless": { "idleTimeout": "4s" } }))).await;
     let asleep = desk.until_phase("m", Phase::Idle).await;
     assert!(asleep.endpoint.unwrap().starts_with("http://m."));
     assert_eq!(desk.replicas("m").await, Some(0));
@@ -22,6 +22,8 @@ async fn a_model_is_woken_by_demand_and_sleeps_when_it_is_idle() {
     services.get("m").await.unwrap();
 
     desk.traffic("m", 0, 1).await;
+    desk.until_phase("m", Phase::Ready).await;
+    desk.traffic("m", 1, 0).await;
     let ready = desk.until_phase("m", Phase::Ready).await;
     assert!(ready.metrics.unwrap().load_time_seconds.is_some());
     assert_eq!(ready.gpu.unwrap().node.as_deref(), Some(desk.world().namespace.as_str()));

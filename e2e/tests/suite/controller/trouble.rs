@@ -69,7 +69,7 @@ async fn a_quota_that_is_used_up_is_named_and_waits_for_nobody() {
 #[tokio::test]
 async fn a_spec_that_cannot_work_makes_nothing_and_says_what_to_write() {
     let desk = Desk::new().await;
-    let typo = json!({ "backend": "simulatr" });
+    let typo = json!({ "backend": "simulatr", "source": "HF://org/model" });
     let status = not_ready_for(&desk, &typo, "BackendUnsupported").await;
     assert_eq!(status.phase, Some(Phase::Failed));
     assert!(status.message.unwrap().contains("simulator"), "no hint");

@@ -93,7 +93,7 @@ impl Demand {
     /// What the model has to do.
     pub fn activity(&self, expiry: Expiry, now: Moment) -> Activity {
         let live = || self.gateways.values().filter(|sighting| sighting.live(expiry, now));
-        let asked = self.asked_without_a_gateway(expiry, now);
+        let asked = self.asked_without_a_gateway(now);
         let waiting = live().map(|sighting| sighting.waiting).fold(0, u32::saturating_add);
         let waits = live().filter_map(|sighting| sighting.waiting_since).chain(asked).min();
         Activity {
@@ -104,17 +104,15 @@ impl Demand {
         }
     }
 
-    /// Whether every gateway that counts has reported at `since` or later.
-    pub fn all_reported_since(&self, since: Moment, expiry: Expiry, now: Moment) -> bool {
-        self.gateways
-            .values()
-            .filter(|sighting| sighting.live(expiry, now))
-            .all(|sighting| sighting.seen >= since)
+    /// Whether every gateway has reported later than `since`. One that has nothing renews nothing,
+    /// so that it has been silent for long does not mean that it is gone.
+    pub fn all_reported_since(&self, since: Moment) -> bool {
+        self.gateways.values().all(|sighting| sighting.seen > since)
     }
 
     /// The next moment at which something that makes the model busy stops to count.
     pub fn expires_at(&self, expiry: Expiry, now: Moment) -> Option<Moment> {
-        let asked = self.asked_without_a_gateway(expiry, now);
+        let asked = self.asked_without_a_gateway(now);
         self.gateways
             .values()
             .filter(|sighting| sighting.busy() && sighting.live(expiry, now))
@@ -123,16 +121,11 @@ impl Demand {
             .min()
     }
 
-    /// Whether any gateway counts.
-    pub fn has_gateways(&self, expiry: Expiry, now: Moment) -> bool {
-        self.gateways.values().any(|sighting| sighting.live(expiry, now))
-    }
-
     /// `lastActiveTime` moved by somebody who is no gateway, after the model stopped being ready:
     /// since when, for as long as that counts.
-    fn asked_without_a_gateway(&self, expiry: Expiry, now: Moment) -> Option<Moment> {
+    fn asked_without_a_gateway(&self, now: Moment) -> Option<Moment> {
         let (when, seen) = self.last_active?;
-        let reported = self.has_gateways(expiry, now);
+        let reported = !self.gateways.is_empty();
         let since_asleep = self.unready_since.is_none_or(|since| when > since);
         let fresh = now.since(seen) < DEMAND_WINDOW;
         (!reported && since_asleep && fresh).then_some(seen)

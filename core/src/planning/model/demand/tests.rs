@@ -71,11 +71,11 @@ fn after_a_time_without_sight_every_gateway_counts_again() {
 fn unknown_is_not_zero_until_each_gateway_has_reported() {
     let mut demand = Demand::default();
     demand.look(Some(&reports(vec![entry("a", 0, 0, 0), entry("b", 0, 0, 0)])), at(0));
-    assert!(!demand.all_reported_since(at(10), EXPIRY, at(10)));
+    assert!(!demand.all_reported_since(at(10)));
     demand.look(Some(&reports(vec![entry("a", 0, 0, 11), entry("b", 0, 0, 0)])), at(11));
-    assert!(!demand.all_reported_since(at(10), EXPIRY, at(11)), "b has not");
+    assert!(!demand.all_reported_since(at(10)), "b has not");
     demand.look(Some(&reports(vec![entry("a", 0, 0, 11), entry("b", 0, 0, 12)])), at(12));
-    assert!(demand.all_reported_since(at(10), EXPIRY, at(12)));
+    assert!(demand.all_reported_since(at(10)));
 }
 
 #[test]
@@ -143,6 +143,7 @@ fn where_gateways_report_last_active_time_alone_wakes_nothing() {
     let traffic = vec![entry("a", 0, 0, 0)];
     demand.look(Some(&ModelStatus { traffic, ..asleep_since(0, 10) }), at(11));
     assert!(demand.activity(EXPIRY, at(11)).idle());
+    assert!(demand.activity(EXPIRY, at(105)).idle(), "not either when it has been silent for long");
 }
 
 #[test]
