@@ -19,6 +19,7 @@ use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Upload};
+use crate::stages::tie::Tied;
 
 /// One request.
 pub struct Context {
@@ -118,6 +119,8 @@ pub(crate) struct Attempt {
     pub(crate) strategy: Strategy,
     /// What it asks of that choice.
     pub(crate) wish: Wish,
+    /// What ties it to one of them.
+    pub(crate) tied: Option<Box<Tied>>,
     /// The slot held now.
     pub(crate) booking: Option<Booking>,
     /// How long it took to get it.
@@ -143,6 +146,8 @@ pub(crate) enum Retry {
     NewConnection,
     /// The engine is busy: another one, or this one after a pause.
     Later(Duration),
+    /// What the request is about is not on this engine.
+    NotHere,
 }
 
 /// What came back, for the log and the metrics.

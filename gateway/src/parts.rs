@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
+use flexinfer_core::ids::EndpointId;
 use flexinfer_core::openai::Liveness;
-use flexinfer_core::routing::Preferences;
+use flexinfer_core::routing::{Pins, Preferences};
+use parking_lot::Mutex;
 
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
@@ -17,6 +19,14 @@ use crate::rules::Rules;
 
 /// Tells how a model is doing at this moment.
 pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
+
+/// Things of which it is known which engine has them.
+const PINS: usize = 100_000;
+
+/// No pins yet, and never more than have room in a few tens of megabytes.
+pub fn pins() -> Mutex<Pins<EndpointId>> {
+    Mutex::new(Pins::new(PINS))
+}
 
 /// The bounds of the request path.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +61,8 @@ pub struct Parts {
     pub labels: Labels,
     /// How requests are spread over engines.
     pub routing: Preferences,
+    /// Which engine has what later requests name.
+    pub pins: Mutex<Pins<EndpointId>>,
     /// The bounds.
     pub limits: Limits,
     /// Who may send how much.

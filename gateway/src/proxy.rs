@@ -22,7 +22,7 @@ use crate::server;
 use crate::stages::receive::Request;
 use crate::stages::{
     Stop, account, client_left, connect, dispatch, identify, judge, limit, lists, read, receive,
-    relay, resolve, respond, send, understand,
+    relay, resolve, respond, send, tie, understand,
 };
 
 /// The proxy that Pingora runs.
@@ -88,6 +88,7 @@ impl Proxy {
         });
         limit::limit(parts, context, call.operation)?;
         understand::wish(parts, session, context);
+        tie::tie(parts, session, context, call.operation);
         let booking = parts.dispatch.book(served, context.attempt.wish.clone());
         dispatch::dispatch(session, context, booking).await
     }
@@ -211,6 +212,7 @@ impl ProxyHttp for Proxy {
         context: &mut Context,
     ) -> Result<()> {
         judge::busy(&self.parts, head, context)?;
+        tie::here(&self.parts, head, context)?;
         relay::begin(head, context)
     }
 
@@ -221,6 +223,7 @@ impl ProxyHttp for Proxy {
         end: bool,
         context: &mut Context,
     ) -> Result<Option<Duration>> {
+        tie::learn(&self.parts, piece.as_ref(), context);
         relay::pass(piece, end, context);
         Ok(None)
     }

@@ -261,6 +261,16 @@ impl Rejection {
         })
     }
 
+    /// Whether clients that try again by themselves, as OpenAI's do after 408, 409, 429 and 5xx, should
+    /// not (ROUTE-03): where waiting does not help, or an engine may have worked on the request already.
+    /// The header `x-should-retry: false` tells them.
+    pub fn is_final(&self) -> bool {
+        let tried_again = matches!(self.status(), 408 | 409 | 429 | 500..);
+        tried_again
+            && self.retry_after().is_none()
+            && !matches!(self, Self::UpstreamUnreachable { .. })
+    }
+
     /// The limit that was reached, which `x-ratelimit-…` headers tell.
     pub fn limited(&self) -> Option<&Limited> {
         match self {

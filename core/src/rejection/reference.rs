@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 Generated from `core/src/rejection`. Every one is JSON in the shape of the API that was called ([dialects](../apis.md)): in
 OpenAI's, `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`. It carries the request's id in `x-request-id`, and its code, which
 is stable, in `x-flexinfer-error-code`. `Retry-After` is sent where waiting helps; the figures are
-those of the examples. What an engine answers is passed on as it is and is not listed here.
+those of the examples. Where it does not, `x-should-retry: false` keeps OpenAI's clients from trying again by themselves. What an engine answers is passed on as it is and is not listed here.
 
 | status | code | type | param | Retry-After | example |
 |---|---|---|---|---|---|

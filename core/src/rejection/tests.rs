@@ -10,6 +10,23 @@ use crate::activation::{Failure, Reason};
 use crate::ids::ModelId;
 
 #[test]
+fn route_03_clients_try_again_only_where_it_helps() {
+    let model = ModelId::new("default", "m");
+    let waited = Duration::from_secs(1);
+    for (rejection, last) in [
+        (Rejection::UpstreamTimeout { model: model.clone(), waited }, true),
+        (Rejection::UpstreamBroke { model: model.clone() }, true),
+        (Rejection::Internal, true),
+        (Rejection::UpstreamUnreachable { model: model.clone() }, false),
+        (Rejection::QueueTimeout { model, waited }, false),
+        // No client tries these again by itself.
+        (Rejection::ModelMissing, false),
+    ] {
+        assert_eq!(rejection.is_final(), last, "{rejection:?}");
+    }
+}
+
+#[test]
 fn every_rejection_has_an_example_of_its_own() {
     let shown: Vec<_> = examples().iter().map(RejectionName::from).collect();
     assert_eq!(shown, RejectionName::iter().collect::<Vec<_>>());

@@ -28,12 +28,18 @@ pub enum Source {
     SessionFallback,
     /// The id of a client whose state is on one endpoint.
     ClientId,
+    /// A client that gives no id, as far as it can be told from others.
+    Client,
+    /// A response that an endpoint stores.
+    ResponseId,
+    /// A job of ComfyUI.
+    PromptId,
 }
 
 impl Source {
     /// Whether another endpoint cannot serve the request: the key is not passed on for load.
     pub fn binds(self) -> bool {
-        self == Self::ClientId
+        matches!(self, Self::ClientId | Self::Client)
     }
 }
 

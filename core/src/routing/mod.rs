@@ -23,6 +23,7 @@ mod said;
 mod session_affinity;
 #[cfg(test)]
 mod tests;
+mod tie;
 
 pub use choice::Rank;
 pub use key::{Key, Source};
@@ -31,6 +32,7 @@ pub use pins::Pins;
 pub use preferences::Preferences;
 pub use roster::{Roster, Wish};
 pub use said::{KeyLengths, Said};
+pub use tie::{Asked, IdReader, Tie};
 
 use choice::Choice;
 

@@ -24,7 +24,7 @@ use crate::admin::{Guard, Pages};
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
-use crate::parts::Parts;
+use crate::parts::{Parts, pins};
 use crate::queues::{Budgets, Queues};
 use crate::replay::Budget;
 use crate::rules::Rules;
@@ -141,6 +141,7 @@ impl World {
             liveness: Arc::new(move |served| liveness(&queues, served)),
             labels: Labels::new(settings.label_routing),
             routing: settings.queue.routing,
+            pins: pins(),
             limits: settings.limits,
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),

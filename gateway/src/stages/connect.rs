@@ -51,17 +51,20 @@ fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -> Option<Sl
     let failed = attempt.booking.take()?;
     let known = failed.endpoint.as_ref().is_none_or(|id| attempt.wish.avoid.contains(id));
     attempt.wish.avoid.extend(failed.endpoint.clone());
-    let Retry::Later(pause) = retry else {
-        return Some(parts.dispatch.rebook(failed, attempt.wish.clone()));
+    let pause = match retry {
+        Retry::Elsewhere | Retry::NewConnection => {
+            return Some(parts.dispatch.rebook(failed, attempt.wish.clone()));
+        }
+        // Another engine may be free. Only when the choice came back to one that was busy before is
+        // there nothing better than to wait.
+        Retry::Later(pause) if known => {
+            attempt.wish.avoid.clear();
+            pause
+        }
+        Retry::Later(_) | Retry::NotHere => Duration::ZERO,
     };
-    // A busy engine has been reached: what counts against unreachable ones begins anew.
+    // This engine has been reached: what counts against unreachable ones begins anew.
     attempt.connections = 0;
-    // Another engine may be free. Only when the choice came back to one that was busy before is there
-    // nothing better than to wait.
-    let pause = if known { pause } else { Duration::ZERO };
-    if known {
-        attempt.wish.avoid.clear();
-    }
     let (dispatch, wish) = (Arc::clone(&parts.dispatch), attempt.wish.clone());
     Some(Box::pin(async move {
         let served = Arc::clone(&failed.served);

@@ -62,7 +62,7 @@ pub(crate) fn broken(
     kept: bool,
 ) -> BError {
     send::sent(session, context);
-    if matches!(context.attempt.retry, Some(Retry::Later(_))) {
+    if matches!(context.attempt.retry, Some(Retry::Later(_) | Retry::NotHere)) {
         error.set_retry(true);
         return error;
     }

@@ -20,6 +20,8 @@ pub(crate) mod resolve;
 
 pub(crate) mod limit;
 
+pub(crate) mod tie;
+
 pub(crate) mod dispatch;
 
 // upstream_peer

@@ -59,6 +59,9 @@ pub(crate) async fn preflight(session: &mut Session, context: &Context) -> Resul
 /// Tells programs why, in dialects too that have no place for a code.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-flexinfer-error-code");
 
+/// Tells OpenAI's clients whether to try again by themselves.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
 /// Writes `rejection` in the words of the API that was called.
 pub(crate) async fn reject(
     session: &mut Session,
@@ -66,6 +69,10 @@ pub(crate) async fn reject(
     rejection: &Rejection,
 ) -> Result<()> {
     context.answer.rejected = Some(rejection.code());
+    if matches!(rejection, Rejection::InvalidFraming { .. }) {
+        // Where the next request begins cannot be told.
+        session.set_keepalive(None);
+    }
     let id = context.request_id.as_ref().and_then(|id| id.to_str().ok());
     let body = Bytes::from(error_body(context.dialect, rejection, id));
     let mut head = head(context, rejection.status(), JSON, body.len())?;
@@ -73,6 +80,9 @@ pub(crate) async fn reject(
     head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
     if let Some(after) = rejection.retry_after() {
         head.insert_header(RETRY_AFTER, after.as_secs())?;
+    }
+    if rejection.is_final() {
+        head.insert_header(SHOULD_RETRY, HeaderValue::from_static("false"))?;
     }
     if let Some(limited) = rejection.limited() {
         for (name, value) in limited_headers(limited) {

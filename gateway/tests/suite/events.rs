@@ -175,3 +175,43 @@ async fn sse_10_the_head_of_a_stream_does_not_wait_for_its_first_event() {
     next.notify_one();
     assert_eq!(client.chunk().await.unwrap(), None);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn route_14_probes_are_answered_while_many_streams_flow() {
+    let events = (0..200).map(|_| chunk("data: {}\n\n")).collect::<Vec<_>>().concat();
+    let whole = [head(), events].concat();
+    let engine = Origin::start(move |_| vec![Action::WriteSplit(whole.clone(), 200), Action::Hang])
+        .await
+        .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let address = world.address;
+    let streams: Vec<_> = (0..200)
+        .map(|_| {
+            tokio::spawn(async move {
+                let mut client = Client::connect(address).await.unwrap();
+                client.post(CHAT, ASK).await.unwrap();
+                client.head().await.unwrap();
+                let mut events = Vec::new();
+                while events.len() < 200 * "data: {}\n\n".len() {
+                    events.extend(client.chunk().await.unwrap().expect("more events"));
+                }
+                client
+            })
+        })
+        .collect();
+    for _ in 0..30 {
+        let probe = async {
+            let mut client = Client::connect(address).await.unwrap();
+            client.send(&request("GET", "/healthz", &[], b"")).await.unwrap();
+            client.answer_to("GET").await.unwrap().status()
+        };
+        assert_eq!(tokio::time::timeout(BOUND, probe).await.ok(), Some(200));
+    }
+    let mut open = Vec::new();
+    for stream in streams {
+        open.push(stream.await.unwrap());
+    }
+    assert_eq!(world.desk.held(), 200);
+    drop(open);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}

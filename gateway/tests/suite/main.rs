@@ -46,6 +46,8 @@ mod serving_stopping;
 mod serving_swaps;
 mod serving_timing;
 mod serving_world;
+mod ties;
 mod uploads;
 mod verbatim;
+mod websockets;
 mod world;

@@ -169,6 +169,21 @@ async fn an_engine_that_stays_silent_is_504_and_one_that_talks_nonsense_502() {
             (answer.status(), answer.json()["error"]["code"].as_str()),
             (status, Some(code))
         );
+        assert_eq!(answer.head.header("x-should-retry"), Some("false"), "ROUTE-03");
         assert!(eventually(BOUND, || world.at_rest()).await);
     }
+}
+
+#[tokio::test]
+async fn route_03_a_client_that_gives_up_and_tries_again_has_one_engine_at_work() {
+    let engine = Origin::start(|_| vec![Action::Hang]).await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    for tries in 1..=3 {
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, &body(100)).await.unwrap();
+        assert!(eventually(BOUND, || engine.begun() == tries).await);
+        drop(client);
+        assert!(eventually(BOUND, || engine.open_connections() == 0).await, "still at work");
+    }
+    assert!(eventually(BOUND, || world.at_rest()).await);
 }

@@ -6,9 +6,10 @@ use flexinfer_core::fleet::Served;
 use flexinfer_core::ids::EndpointId;
 use flexinfer_core::routing::{Source, Strategy};
 use flexinfer_testkit::client::{Client, request};
-use flexinfer_testkit::origin::Origin;
+use flexinfer_testkit::eventually;
+use flexinfer_testkit::origin::{Action, Origin};
 
-use crate::world::{World, model};
+use crate::world::{BOUND, World, model};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -61,6 +62,32 @@ async fn who_took_no_connection_is_avoided_by_the_next_try() {
     let wishes = world.desk.wishes();
     let id = |address: SocketAddr| EndpointId(address.to_string().into());
     assert_eq!((wishes.len(), &wishes[1].avoid), (2, &vec![id(nobody)]));
+}
+
+#[tokio::test]
+async fn route_05_engines_that_have_not_answered_yet_count_as_busy() {
+    let mute = || Origin::start(|_| vec![Action::Hang]);
+    let engines = [mute().await.unwrap(), mute().await.unwrap()];
+    for strategy in [Strategy::RoundRobin, Strategy::LeastLoaded, Strategy::SessionAffinity] {
+        let world = World::new(engines[0].address, vec![routed(strategy)]);
+        world.desk.spread(strategy, &engines.each_ref().map(|engine| engine.address));
+        let before = engines.each_ref().map(Origin::begun);
+        let mut clients = Vec::new();
+        for number in 0..100 {
+            let mut client = Client::connect(world.address).await.unwrap();
+            let session = number.to_string();
+            let headers = [("X-Session-ID", session.as_str())];
+            client.send(&request("POST", CHAT, &headers, br#"{"model":"m"}"#)).await.unwrap();
+            clients.push(client);
+        }
+        let begun = || engines.each_ref().map(Origin::begun);
+        let all = before.iter().sum::<usize>() + 100;
+        assert!(eventually(BOUND, || begun().iter().sum::<usize>() == all).await);
+        let first = begun()[0] - before[0];
+        assert!((40..=60).contains(&first), "{strategy}: {first} of 100 on the first");
+        drop(clients);
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
 }
 
 #[tokio::test]

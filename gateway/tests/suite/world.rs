@@ -12,11 +12,11 @@ use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::Preferences;
+use flexinfer_core::routing::{Preferences, Roster, Strategy};
 use flexinfer_gateway::labels::Labels;
 use flexinfer_gateway::lifecycle::Lifecycle;
 use flexinfer_gateway::metrics::Metrics;
-use flexinfer_gateway::parts::{Limits, Parts};
+use flexinfer_gateway::parts::{Limits, Parts, pins};
 use flexinfer_gateway::proxy::Proxy;
 use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
@@ -88,10 +88,16 @@ pub(crate) struct Desk {
     waiting: Arc<AtomicUsize>,
     booked: AtomicUsize,
     rebooked: AtomicUsize,
+    /// Several engines to choose from, for all models.
+    roster: Arc<Mutex<Option<Roster<EndpointId>>>>,
     /// What requests asked for, in their order.
     wishes: Mutex<Vec<Wish>>,
     /// Where a request goes whose first engine took no connection.
     spare: Mutex<Option<SocketAddr>>,
+}
+
+fn endpoint(address: &SocketAddr) -> EndpointId {
+    EndpointId(address.to_string().into())
 }
 
 /// Counts one for as long as it lives.
@@ -120,6 +126,7 @@ impl Desk {
             waiting: Arc::default(),
             booked: AtomicUsize::new(0),
             rebooked: AtomicUsize::new(0),
+            roster: Arc::default(),
             wishes: Mutex::default(),
             spare: Mutex::default(),
         })
@@ -164,6 +171,32 @@ impl Desk {
         self.rebooked.load(Ordering::SeqCst)
     }
 
+    /// Requests for all models are spread over these engines.
+    pub(crate) fn spread(&self, strategy: Strategy, engines: &[SocketAddr]) {
+        let mut roster = Roster::new(strategy, None);
+        let ids: Vec<_> = engines.iter().map(endpoint).collect();
+        roster.set_members(ids.clone());
+        ids.iter().for_each(|id| roster.set_open(id, true));
+        *self.roster.lock() = Some(roster);
+    }
+
+    /// One of them, chosen as on a cluster.
+    fn chosen(&self, served: &Arc<Served>, wish: &Wish) -> Option<Booking> {
+        let id = self.roster.lock().as_mut()?.book(wish)?;
+        let number = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
+        let (held, roster, booked) =
+            (Counted::new(&self.held), Arc::clone(&self.roster), id.clone());
+        let address = id.0.parse().unwrap();
+        let mut booking = Booking::new(number, Arc::clone(served), address, move |_| {
+            drop(held);
+            if let Some(roster) = roster.lock().as_mut() {
+                roster.finish(&booked);
+            }
+        });
+        booking.endpoint = Some(id);
+        Some(booking)
+    }
+
     pub(crate) fn wishes(&self) -> Vec<Wish> {
         self.wishes.lock().clone()
     }
@@ -172,7 +205,7 @@ impl Desk {
         let id = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
         let held = Counted::new(&self.held);
         let mut booking = Booking::new(id, served, address, move |_| drop(held));
-        booking.endpoint = Some(EndpointId(address.to_string().into()));
+        booking.endpoint = Some(endpoint(&address));
         booking
     }
 }
@@ -193,7 +226,10 @@ impl Dispatch for Counter {
             let _ = open.wait_for(|open| *open).await;
             drop(waiting);
             desk.booked.fetch_add(1, Ordering::SeqCst);
-            desk.wishes.lock().push(wish);
+            desk.wishes.lock().push(wish.clone());
+            if let Some(booking) = desk.chosen(&served, &wish) {
+                return Ok(booking);
+            }
             let address = desk.engines.lock().get(served.name()).copied();
             match address {
                 Some(address) => Ok(desk.slot(served, address)),
@@ -279,6 +315,7 @@ impl World {
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
             rules,
             routing: Preferences::default(),
+            pins: pins(),
             liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle", load: 0 }),
             labels: Labels::default(),
             limits,

@@ -1,0 +1,121 @@
+//! What one engine of several alone has: requests about it meet that one.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use flexinfer_core::fleet::Served;
+use flexinfer_core::routing::Strategy;
+use flexinfer_testkit::client::{Answer, Client, request};
+use flexinfer_testkit::origin::{Action, Origin, answer};
+
+use crate::world::{World, model};
+
+fn of_backend(backend: &str) -> Served {
+    Served::new(model("m", None).effective, backend, "", 0)
+}
+
+/// An engine that has only what it made itself, and says who it is.
+async fn engine(name: &'static str) -> Origin {
+    Origin::start(move |seen| {
+        let target = seen.head.target();
+        let id = format!("resp_{name}");
+        let named = [("X-Engine", name)];
+        let json = match (seen.head.method(), target) {
+            ("POST", "/v1/responses") => format!(r#"{{"id":"{id}","object":"response"}}"#),
+            ("POST", "/prompt") => format!(r#"{{"prompt_id":"p_{name}","number":1}}"#),
+            _ if target.starts_with("/v1/responses/") && !target.contains(&id) => {
+                return vec![Action::Write(answer(404, &named, b"{}"))];
+            }
+            _ => "{}".to_owned(),
+        };
+        vec![Action::Write(answer(200, &named, json.as_bytes()))]
+    })
+    .await
+    .unwrap()
+}
+
+async fn engines() -> (Vec<Origin>, Vec<SocketAddr>) {
+    let engines = vec![engine("a").await, engine("b").await, engine("c").await];
+    let addresses = engines.iter().map(|engine| engine.address).collect();
+    (engines, addresses)
+}
+
+fn gateway(backend: &str, engines: &[SocketAddr]) -> World {
+    let world = World::new(engines[0], vec![of_backend(backend)]);
+    world.desk.spread(Strategy::RoundRobin, engines);
+    world
+}
+
+async fn ask(world: &World, method: &str, path: &str, body: &str) -> Answer {
+    let mut client = Client::connect(world.address).await.unwrap();
+    let headers = [("X-Model-ID", "m")];
+    client.send(&request(method, path, &headers, body.as_bytes())).await.unwrap();
+    client.answer_to(method).await.unwrap()
+}
+
+fn by(answer: &Answer) -> String {
+    answer.head.header("x-engine").unwrap_or_else(|| panic!("{}", answer.text())).to_owned()
+}
+
+#[tokio::test]
+async fn a_stored_response_is_asked_of_the_engine_that_stores_it() {
+    let (_engines, addresses) = engines().await;
+    let world = gateway("vllm", &addresses);
+    for _ in 0..3 {
+        let made = ask(&world, "POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#).await;
+        let id = made.json()["id"].as_str().unwrap().to_owned();
+        for (method, path) in [
+            ("GET", format!("/v1/responses/{id}")),
+            ("GET", format!("/v1/responses/{id}/input_items")),
+            ("POST", format!("/v1/responses/{id}/cancel")),
+            ("DELETE", format!("/v1/responses/{id}")),
+        ] {
+            let answer = ask(&world, method, &path, "").await;
+            assert_eq!((answer.status(), by(&answer)), (200, by(&made)), "{method} {path}");
+        }
+        let more = format!(r#"{{"model":"m","input":"More","previous_response_id":"{id}"}}"#);
+        assert_eq!(by(&ask(&world, "POST", "/v1/responses", &more).await), by(&made));
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_did_not_see_a_response_made_asks_around_and_remembers() {
+    let (engines, addresses) = engines().await;
+    let world = gateway("vllm", &addresses);
+    let answer = ask(&world, "GET", "/v1/responses/resp_c", "").await;
+    assert_eq!((answer.status(), by(&answer).as_str()), (200, "c"));
+    let asked = || engines.iter().map(|engine| engine.requests().len()).sum::<usize>();
+    let before = asked();
+    assert_eq!(by(&ask(&world, "GET", "/v1/responses/resp_c", "").await), "c");
+    assert_eq!(asked(), before + 1, "it is known now");
+    let nowhere = ask(&world, "GET", "/v1/responses/resp_x", "").await;
+    assert_eq!(nowhere.status(), 404, "nobody has it");
+}
+
+#[tokio::test]
+async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
+    let (_engines, addresses) = engines().await;
+    let world = gateway("comfyui", &addresses);
+    let mut met = HashSet::new();
+    for number in 0..20 {
+        let client = format!("c{number}");
+        let socket = ask(&world, "GET", &format!("/model/m/ws?clientId={client}"), "").await;
+        let job = format!(r#"{{"prompt":{{}},"client_id":"{client}"}}"#);
+        let prompt = ask(&world, "POST", "/model/m/prompt", &job).await;
+        let id = prompt.json()["prompt_id"].as_str().unwrap().to_owned();
+        let history = ask(&world, "GET", &format!("/model/m/history/{id}"), "").await;
+        let view = ask(&world, "GET", "/model/m/view?filename=x.png", "").await;
+        let all = [&socket, &prompt, &history, &view].map(by);
+        assert!(all.iter().all(|engine| *engine == all[0]), "{client}: {all:?}");
+        met.insert(all[0].clone());
+    }
+    assert_eq!(met.len(), 3, "clients are spread");
+    // Another gateway comes to the same engines without having seen anything.
+    let other = gateway("comfyui", &addresses);
+    for number in 0..20 {
+        let path = format!("/model/m/ws?clientId=c{number}");
+        let (one, same) =
+            (ask(&world, "GET", &path, "").await, ask(&other, "GET", &path, "").await);
+        assert_eq!(by(&one), by(&same));
+    }
+}
