@@ -2,6 +2,8 @@
 //! learns from answers which engine that is. Where a model has one engine only, its endpoint has no name
 //! and nothing is done.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use flexinfer_core::openai::apis::Operation;
 use flexinfer_core::routing::{Asked, IdReader, Tie};
@@ -60,7 +62,7 @@ pub(crate) fn tie(
 
 /// Whatever tells clients apart that send no id.
 fn client(session: &Session, context: &Context) -> String {
-    let address = session.client_addr().and_then(|address| address.as_inet()).map(|inet| inet.ip());
+    let address = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
     let caller = context.ruled.caller.as_ref().map(|caller| &*caller.name).unwrap_or_default();
     address.map_or_else(|| caller.to_owned(), |address| format!("{caller}@{address}"))
 }
