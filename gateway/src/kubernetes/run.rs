@@ -28,7 +28,7 @@ use crate::labels::Labels;
 use crate::lifecycle::{self, Lifecycle};
 use crate::local::Teller;
 use crate::metrics::Metrics;
-use crate::parts::Parts;
+use crate::parts::{Parts, pins};
 use crate::proxy::Proxy;
 use crate::replay::Budget;
 use crate::rules::Rules;
@@ -169,6 +169,7 @@ impl Cluster {
             liveness: Arc::new(move |served| liveness(&pools, served)),
             labels: Labels::new(settings.label_routing),
             routing: settings.queue.routing,
+            pins: pins(),
             limits: settings.limits,
             rules,
             budget: Budget::new(settings.max_buffered_bytes),
