@@ -176,7 +176,9 @@ impl Desk {
         let mut roster = Roster::new(strategy, None);
         let ids: Vec<_> = engines.iter().map(endpoint).collect();
         roster.set_members(ids.clone());
-        ids.iter().for_each(|id| roster.set_open(id, true));
+        for id in &ids {
+            roster.set_open(id, true);
+        }
         *self.roster.lock() = Some(roster);
     }
 
