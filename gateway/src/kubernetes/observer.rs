@@ -69,6 +69,8 @@ struct Said {
     /// Requests wait for it, at whichever gateway.
     wanted: bool,
     last_active: Option<Timestamp>,
+    /// The gateways' entries, and when each was written.
+    entries: Vec<(String, Timestamp)>,
 }
 
 /// What one batch of changes concerns.
@@ -199,8 +201,10 @@ impl Observer {
             dossiers.retain(|id, _| fleet.get(id).is_some());
             for id in fleet.all().map(|served| &served.effective.id) {
                 let Some(engine) = self.models.engine(id) else { continue };
-                let last_active = self.said.get(id).and_then(|said| said.last_active);
-                dossiers.insert(id.clone(), Dossier { engine: engine.clone(), last_active });
+                let said = self.said.get(id).cloned().unwrap_or_default();
+                let Said { last_active, entries, .. } = said;
+                let engine = engine.clone();
+                dossiers.insert(id.clone(), Dossier { engine, last_active, entries });
             }
         }
         // Pools first: whoever finds a model in the fleet finds its pool.
@@ -267,6 +271,7 @@ impl Observer {
         let Some(said) = self.said.get(id) else { return };
         if let Some(dossier) = self.served.dossiers.lock().get_mut(id) {
             dossier.last_active = said.last_active;
+            dossier.entries.clone_from(&said.entries);
         }
         // How an external engine stands, its follower finds out.
         if matches!(self.models.engine(id), Some(Engine::Listed(_))) {
@@ -319,6 +324,11 @@ impl From<&ModelStatus> for Said {
                 .is_some_and(|place| place.state == Some(SharedGroupState::Active)),
             wanted: status.traffic.iter().any(|traffic| traffic.waiting > 0),
             last_active: status.last_active_time.as_ref().map(|time| time.0),
+            entries: status
+                .traffic
+                .iter()
+                .map(|entry| (entry.gateway.clone(), entry.renew_time.0))
+                .collect(),
         }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Dossier {
     pub(super) engine: Engine,
     /// The latest use of it that anybody wrote.
     pub(super) last_active: Option<Timestamp>,
+    /// The gateways that have an entry in its status, and when each was written.
+    pub(super) entries: Vec<(String, Timestamp)>,
 }
 
 /// What is known of every model; kept by the observer.
@@ -66,11 +68,14 @@ impl Hands {
             pools.act(model, |pool, now| pool.reported(now, arrived, rand::random::<f64>()));
         };
         match dossier {
-            Some(Dossier { engine: Engine::Listed(_), last_active }) => {
+            Some(Dossier { engine: Engine::Listed(_), last_active, entries }) => {
                 let reporter = Arc::clone(&self.reporter);
                 tokio::spawn(async move {
                     let arrived = reporter.write(&model, traffic, last_active).await;
                     ended(&model, arrived);
+                    if arrived {
+                        reporter.clear(&model, &entries).await;
+                    }
                 });
             }
             // Nobody starts or stops an external engine, so that nobody has to know.

@@ -20,12 +20,14 @@ const AT_ONCE: usize = 32;
 /// A write that takes longer counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// An entry that was not renewed for so long is a dead gateway's. Far above every renewal, since clocks differ.
+const DEAD_AFTER: Duration = Duration::from_secs(15 * 60);
+
 /// Writes reports.
 pub(super) struct Reporter {
     client: Client,
     gateway: String,
     resource: ApiResource,
-    parameters: PatchParams,
     permits: Semaphore,
 }
 
@@ -36,7 +38,6 @@ impl Reporter {
             client,
             gateway: gateway.to_owned(),
             resource: ApiResource::erase::<Model>(&()),
-            parameters: PatchParams::apply(&format!("flexinfer-gateway-{gateway}")).force(),
             permits: Semaphore::new(AT_ONCE),
         })
     }
@@ -63,16 +64,31 @@ impl Reporter {
             }],
             ..ModelStatus::default()
         };
-        self.apply(model, &status).await
+        self.apply(&self.gateway, model, &status).await
     }
 
     /// Takes back this gateway's entry, keeping when the model was last in use.
     pub(super) async fn withdraw(&self, model: &ModelId, last_active: Option<Timestamp>) -> bool {
         let last_active_time = last_active.map(Time);
-        self.apply(model, &ModelStatus { last_active_time, ..ModelStatus::default() }).await
+        let status = ModelStatus { last_active_time, ..ModelStatus::default() };
+        self.apply(&self.gateway, model, &status).await
     }
 
-    async fn apply(&self, model: &ModelId, status: &ModelStatus) -> bool {
+    /// Takes out the entries of gateways that ended without a word, in their name. To be called after a
+    /// write of this gateway's own, which holds what they knew of the model's last use.
+    pub(super) async fn clear(&self, model: &ModelId, entries: &[(String, Timestamp)]) {
+        let now = Timestamp::now();
+        let dead = |written: &Timestamp| {
+            now.duration_since(*written).unsigned_abs() > DEAD_AFTER && *written < now
+        };
+        for (gateway, _) in entries.iter().filter(|(_, written)| dead(written)) {
+            if *gateway != self.gateway {
+                self.apply(gateway, model, &ModelStatus::default()).await;
+            }
+        }
+    }
+
+    async fn apply(&self, gateway: &str, model: &ModelId, status: &ModelStatus) -> bool {
         let models: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &model.namespace, &self.resource);
         let patch = Patch::Apply(json!({
@@ -81,7 +97,8 @@ impl Reporter {
             "metadata": { "name": &*model.name },
             "status": status,
         }));
-        let write = models.patch_status(&model.name, &self.parameters, &patch);
+        let parameters = PatchParams::apply(&format!("flexinfer-gateway-{gateway}")).force();
+        let write = models.patch_status(&model.name, &parameters, &patch);
         match tokio::time::timeout(PATIENCE, write).await {
             Ok(Ok(_)) => true,
             // It was deleted meanwhile: there is nobody left to tell.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use flexinfer_testkit::simulator::{Settings, Timings};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{BOUND, Site, ask};
+use crate::shared::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_gateway_reports_its_own_share_and_none_disturbs_the_other() {
@@ -48,6 +50,33 @@ async fn a_gateway_that_keeps_another_model_of_the_group_waiting_reports_at_once
     // Were nobody waiting, this would be said ten seconds later.
     site.traffic("a", |entry| entry["inFlight"] == 0).await;
     waiting.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_entry_of_a_gateway_that_died_is_taken_out_by_the_next_that_writes() {
+    let site = Site::new().await;
+    site.simulated("a").await;
+    let dead = json!({
+        "apiVersion": "inference.flexinfer.ai/v1alpha2",
+        "kind": "Model",
+        "metadata": { "name": "a" },
+        "status": { "traffic": [{
+            "gateway": "dead", "inFlight": 3, "waiting": 0, "peak": 3,
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+        }] },
+    });
+    let parameters = PatchParams::apply("flexinfer-gateway-dead").force();
+    site.models.api().patch_status("a", &parameters, &Patch::Apply(dead)).await.unwrap();
+    let gateway = site.gateway("alive").await;
+    let asking = gateway.asking("a");
+    site.traffic("a", |entry| entry["gateway"] == "alive").await;
+    eventually("the dead entry is gone", async || {
+        let status = site.status("a").await;
+        let entries = status["traffic"].as_array()?;
+        (entries.len() == 1 && entries[0]["gateway"] == "alive").then_some(())
+    })
+    .await;
+    asking.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
