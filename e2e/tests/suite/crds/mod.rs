@@ -31,10 +31,6 @@ impl Models {
         models
     }
 
-    pub(crate) fn world(&self) -> &World {
-        &self.world
-    }
-
     /// As untyped objects, so that what the server stores is seen and not what our types make of it.
     pub(crate) fn api(&self) -> Api<DynamicObject> {
         let kind = ApiResource::erase::<Model>(&());

@@ -54,7 +54,7 @@ impl Line {
 
 /// The site's configuration, by way of `line`.
 async fn reached_by_line(site: &Site) -> (Line, PathBuf) {
-    let text = std::fs::read_to_string(site.models.world().cluster.kubeconfig()).unwrap();
+    let text = std::fs::read_to_string(site.models.world.cluster.kubeconfig()).unwrap();
     let server = text.split("https://").nth(1).unwrap();
     let server: String =
         server.chars().take_while(|letter| !"\"'\n ,/".contains(*letter)).collect();

@@ -58,7 +58,7 @@ async fn queue_09_a_pod_that_is_gone_before_its_list_says_so_costs_no_request() 
 async fn engines_on_a_node_that_is_taken_away_get_nothing_new() {
     let site = Site::new().await;
     site.simulated("a").await;
-    let nodes: Api<Node> = Api::all(site.models.world().client.clone());
+    let nodes: Api<Node> = Api::all(site.models.world.client.clone());
     let name = format!("node-of-{}", site.namespace());
     let node = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod away;
 mod failing;
+mod journey;
 mod leaving;
 mod serving;
 mod several;

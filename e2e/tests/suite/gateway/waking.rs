@@ -31,7 +31,7 @@ async fn queue_15_many_requests_for_a_cold_model_are_few_writes() {
         gateways.push(
             site.gateway_by(
                 name,
-                site.models.world().cluster.kubeconfig(),
+                site.models.world.cluster.kubeconfig(),
                 &["--max-queue-size", "400"],
             )
             .await,
@@ -53,7 +53,7 @@ async fn queue_15_many_requests_for_a_cold_model_are_few_writes() {
     let by_gateways = |write: &flexinfer_e2e::Write| {
         write.namespace == site.namespace() && write.resource.starts_with("models")
     };
-    let writes = site.models.world().cluster.writes().unwrap();
+    let writes = site.models.world.cluster.writes().unwrap();
     let writes = writes.iter().filter(|write| by_gateways(write)).count();
     assert!(writes < 60, "{writes} writes for 300 requests");
 }

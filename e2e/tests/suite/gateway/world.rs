@@ -36,7 +36,7 @@ impl Site {
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        &self.models.world().namespace
+        &self.models.world.namespace
     }
 
     /// A simulated model that shares with nobody.
@@ -61,7 +61,7 @@ impl Site {
     }
 
     pub(crate) fn slices(&self) -> Api<EndpointSlice> {
-        Api::namespaced(self.models.world().client.clone(), self.namespace())
+        Api::namespaced(self.models.world.client.clone(), self.namespace())
     }
 
     /// Writes a part of a model's status, as the controller does.
@@ -91,7 +91,7 @@ impl Site {
 
     /// A gateway that serves this namespace.
     pub(crate) async fn gateway(&self, name: &str) -> Gateway {
-        let kubeconfig = self.models.world().cluster.kubeconfig();
+        let kubeconfig = self.models.world.cluster.kubeconfig();
         self.gateway_by(name, kubeconfig, &[]).await
     }
 
@@ -102,21 +102,31 @@ impl Site {
         kubeconfig: PathBuf,
         flags: &[&str],
     ) -> Gateway {
-        let mut command = Command::new(built("flexinfer-gateway"));
-        command.args(["kubernetes", "--namespace", self.namespace(), "--gateway-name", name]);
-        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-        command.args(flags).env("PROXY_SHUTDOWN_DRAIN_DELAY", "0s").env("KUBECONFIG", kubeconfig);
-        let mut program = Program::start(&mut command).unwrap();
-        let line = program.line("\"serving\"", BOUND).await.unwrap();
-        let line: Value = serde_json::from_str(&line).unwrap();
-        let address = |field: &str| line[field].as_str().unwrap().parse().unwrap();
-        Gateway { address: address("address"), admin: address("admin"), program }
+        start(&self.models, name, kubeconfig, flags).await
     }
 
     /// A folder of the test's own.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
+}
+
+/// A gateway called `name` before the Models of a namespace.
+pub(crate) async fn start(
+    models: &Models,
+    name: &str,
+    kubeconfig: PathBuf,
+    flags: &[&str],
+) -> Gateway {
+    let mut command = Command::new(built("flexinfer-gateway"));
+    command.args(["kubernetes", "--namespace", &models.world.namespace, "--gateway-name", name]);
+    command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    command.args(flags).env("PROXY_SHUTDOWN_DRAIN_DELAY", "0s").env("KUBECONFIG", kubeconfig);
+    let mut program = Program::start(&mut command).unwrap();
+    let line = program.line("\"serving\"", BOUND).await.unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let address = |field: &str| line[field].as_str().unwrap().parse().unwrap();
+    Gateway { address: address("address"), admin: address("admin"), program }
 }
 
 /// An engine's endpoint, as far as the API server knows it.
