@@ -42,24 +42,12 @@ impl Metrics {
             registry.register(Box::new(counters.clone()))?;
             Ok::<_, prometheus::Error>(counters)
         };
-        let swap = HistogramVec::new(
-            HistogramOpts::new(
-                "flexinfer_model_swap_duration_seconds",
-                "From the decision about a group's GPU until the newcomer serves.",
-            )
-            .buckets(LOADS.to_vec()),
-            &["model", "namespace", "backend", "group"],
-        )?;
-        registry.register(Box::new(swap.clone()))?;
-        let cold_start = HistogramVec::new(
-            HistogramOpts::new(
-                "flexinfer_model_cold_start_duration_seconds",
-                "From a pod's making to its readiness.",
-            )
-            .buckets(LOADS.to_vec()),
-            &["model", "namespace", "backend", "cache_strategy"],
-        )?;
-        registry.register(Box::new(cold_start.clone()))?;
+        let seconds = |name: &str, help: &str, labels: &[&str]| {
+            let options = HistogramOpts::new(name, help).buckets(LOADS.to_vec());
+            let histograms = HistogramVec::new(options, labels)?;
+            registry.register(Box::new(histograms.clone()))?;
+            Ok::<_, prometheus::Error>(histograms)
+        };
         Ok(Self {
             reconciles: counters(
                 "flexinfer_controller_reconciles_total",
@@ -86,8 +74,16 @@ impl Metrics {
                 "Swaps of a group's GPU, by who left and who came.",
                 &["group", "namespace", "from", "to"],
             )?,
-            cold_start,
-            swap,
+            cold_start: seconds(
+                "flexinfer_model_cold_start_duration_seconds",
+                "From a pod's making to its readiness.",
+                &["model", "namespace", "backend", "cache_strategy"],
+            )?,
+            swap: seconds(
+                "flexinfer_model_swap_duration_seconds",
+                "From the decision about a group's GPU until the newcomer serves.",
+                &["model", "namespace", "backend", "group"],
+            )?,
             preload: gauges(
                 "flexinfer_model_preload_active",
                 "1 while a model is kept up before its first request.",
@@ -174,10 +170,9 @@ impl Metrics {
             let place = status.shared_group.as_ref()?;
             Some((place.preempted_by.clone()?, place.preempted_at.clone()))
         };
-        if let Some((winner, at)) = by(new) {
-            if old.and_then(by) != Some((winner.clone(), at)) {
-                self.preemptions.with_label_values(&[group, namespace, model, &winner]).inc();
-            }
+        let known = old.and_then(by);
+        if let Some((winner, _)) = by(new).filter(|swap| known.as_ref() != Some(swap)) {
+            self.preemptions.with_label_values(&[group, namespace, model, &winner]).inc();
         }
     }
 

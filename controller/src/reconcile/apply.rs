@@ -4,8 +4,8 @@ use flexinfer_core::planning::objects::spec_hash;
 use flexinfer_core::planning::reconcile::{Finalizer, WantedEngine};
 use flexinfer_crds::{Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
@@ -82,30 +82,6 @@ impl Reconciler {
         let maps: Api<ConfigMap> = self.writer.api(&member.id);
         let written = self.writer.apply(&maps, &wanted.name_any(), &wanted).await?;
         self.world.wrote_files(written);
-        Ok(())
-    }
-
-    /// Makes the claim where there is none. One that is there holds weights: it is never shrunk, and
-    /// who grew it has a reason.
-    pub(super) async fn make_claim(
-        &self,
-        member: &Member,
-        wanted: Option<PersistentVolumeClaim>,
-    ) -> Result<(), Error> {
-        let Some(wanted) = wanted.filter(|_| member.claim.is_none()) else { return Ok(()) };
-        let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
-        let name = wanted.name_any();
-        let parameters = PostParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        let write = claims.create(&parameters, &wanted);
-        match self.writer.guarded(format!("make claim {name}"), write).await {
-            Ok(written) => self.world.wrote_claim(written),
-            // Somebody made one under this name.
-            Err(Error::Refused { source, .. }) if has_code(&source, 409) => {}
-            Err(error) => return Err(error),
-        }
         Ok(())
     }
 
@@ -207,13 +183,13 @@ fn as_wanted(there: &Deployment, wanted: &Deployment, member: &Member) -> bool {
 }
 
 /// What is to go and is gone already is as it shall be.
-fn gone_is_well(result: Result<(), Error>) -> Result<(), Error> {
+pub(super) fn gone_is_well(result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(Error::Refused { source, .. }) if has_code(&source, 404) => Ok(()),
         result => result,
     }
 }
 
-fn has_code(error: &kube::Error, code: u16) -> bool {
+pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }

@@ -2,6 +2,7 @@
 //! `report`. What one pass did not finish the next one does: it starts from what there is.
 
 mod apply;
+mod caching;
 mod error;
 mod report;
 mod write;
@@ -63,7 +64,7 @@ impl Reconciler {
         loop {
             let turn = self.world.queue.next().await;
             let group = turn.key().clone();
-            let result = self.look(&group).await;
+            let result = Box::pin(self.look(&group)).await;
             self.metrics.reconciled(result.is_ok());
             match result {
                 Ok(()) => {
@@ -108,6 +109,7 @@ impl Reconciler {
             group: &sight.group,
             members: sight.members.iter().map(seen).collect(),
             lease: sight.lease,
+            claims: &sight.claims,
             cluster: sight.offers.cluster(),
             settings: &self.settings,
             now: self.world.clock.now(),
@@ -116,15 +118,24 @@ impl Reconciler {
 
     /// Makes one member as it shall be, and says so.
     async fn settle(&self, member: &Member, wanted: Wanted) -> Result<(), Error> {
-        let Wanted { id, finalizer, service, files, claim, engine, status, announcements, verdict } =
-            wanted;
+        let Wanted {
+            id,
+            finalizer,
+            service,
+            files,
+            caching,
+            engine,
+            status,
+            announcements,
+            verdict,
+        } = wanted;
         if let Some(verdict) = &verdict {
             self.world.remember(&id, verdict.record.clone());
         }
         self.hold_on(member, finalizer).await?;
         self.apply_service(member, service).await?;
         self.apply_files(member, files).await?;
-        self.make_claim(member, claim).await?;
+        self.take_step(member, caching).await?;
         self.apply_engine(member, engine).await?;
         self.report(member, status, verdict.as_ref(), announcements).await?;
         self.metrics.saw(member, verdict.as_ref());
@@ -140,6 +151,8 @@ fn seen(member: &Member) -> Seen<'_> {
         complaints: &member.complaints,
         deployment: member.deployment.as_deref(),
         pods: member.pods.iter().map(AsRef::as_ref).collect(),
+        jobs: member.jobs.iter().map(AsRef::as_ref).collect(),
+        job_pods: member.job_pods.iter().map(AsRef::as_ref).collect(),
         demand: &member.demand,
         name_conflict: member.name_conflict.as_deref(),
         record: member.record.clone(),

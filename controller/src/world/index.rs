@@ -9,18 +9,19 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_crds::Model;
 use flexinfer_crds::model::ModelStatus;
+use flexinfer_crds::{Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
 use kube::{Resource, ResourceExt as _};
 
-use super::Sight;
 use super::leases::Lease;
 use super::member::{Meaning, Member};
 use super::names::Names;
 use super::nodes::Nodes;
 use super::owner::Owner;
+use super::{Claims, Sight};
 
 /// Everything that is known, by model.
 #[derive(Default)]
@@ -30,6 +31,7 @@ pub(super) struct Index {
     owners: BTreeMap<Owner, ModelId>,
     objects: BTreeMap<Owner, Objects>,
     leases: BTreeMap<GroupId, Lease>,
+    claims: BTreeMap<String, Claims>,
     nodes: Nodes,
     names: Names,
 }
@@ -49,7 +51,8 @@ struct Objects {
     applied_generation: Option<i64>,
     service: Option<Arc<Service>>,
     files: Option<Arc<ConfigMap>>,
-    claim: Option<Arc<PersistentVolumeClaim>>,
+    jobs: BTreeMap<String, Arc<Job>>,
+    job_pods: BTreeMap<String, Arc<Pod>>,
     pods: BTreeMap<String, Arc<Pod>>,
 }
 
@@ -64,8 +67,11 @@ impl Index {
         if members.is_empty() {
             return None;
         }
+        let namespace = members.first().map(|member| &*member.id.namespace);
+        let claims = namespace.and_then(|namespace| self.claims.get(namespace).cloned());
+        let claims = claims.unwrap_or_default();
         let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
-        Some(Sight { group: group.clone(), members, lease, offers: self.nodes.offers() })
+        Some(Sight { group: group.clone(), members, lease, claims, offers: self.nodes.offers() })
     }
 
     fn member(&self, id: &ModelId) -> Option<Member> {
@@ -81,7 +87,10 @@ impl Index {
             deployment: objects.and_then(|objects| objects.deployment.clone()),
             service: objects.and_then(|objects| objects.service.clone()),
             files: objects.and_then(|objects| objects.files.clone()),
-            claim: objects.and_then(|objects| objects.claim.clone()),
+            jobs: objects.map(|found| found.jobs.values().cloned().collect()).unwrap_or_default(),
+            job_pods: objects
+                .map(|found| found.job_pods.values().cloned().collect())
+                .unwrap_or_default(),
             pods: objects.map(|found| found.pods.values().cloned().collect()).unwrap_or_default(),
             name_conflict: self.names.conflict(id),
             applied_generation: objects.and_then(|objects| objects.applied_generation),
@@ -233,28 +242,73 @@ impl Index {
         self.objects(files, |objects, _| objects.files = None)
     }
 
+    /// Any claim of a namespace, since a Model may name one that somebody else made.
     pub(super) fn see_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
-        self.objects(claim, |objects, claim| renew(&mut objects.claim, claim))
+        let (namespace, name) = claim.place();
+        let claims = Arc::make_mut(self.claims.entry(namespace.clone()).or_default());
+        if claims.get(&name).is_none_or(|known| !newer(&**known, &claim)) {
+            claims.insert(name, Arc::new(claim));
+        }
+        self.groups_in(&namespace)
     }
 
-    pub(super) fn forget_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
-        self.objects(claim, |objects, _| objects.claim = None)
+    pub(super) fn forget_claim(&mut self, claim: &PersistentVolumeClaim) -> Vec<GroupId> {
+        let (namespace, name) = claim.place();
+        if let Some(claims) = self.claims.get_mut(&namespace) {
+            Arc::make_mut(claims).remove(&name);
+        }
+        self.groups_in(&namespace)
+    }
+
+    /// Forgets the claims that are not `listed`.
+    pub(super) fn keep_claims(&mut self, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
+        for (namespace, claims) in &mut self.claims {
+            let there = |name: &String| listed.contains(&(namespace.clone(), name.clone()));
+            Arc::make_mut(claims).retain(|name, _| there(name));
+        }
+        self.groups.keys().cloned().collect()
+    }
+
+    fn groups_in(&self, namespace: &str) -> Vec<GroupId> {
+        let inside = |group: &&GroupId| match group {
+            GroupId::Shared { namespace: of, .. } => **of == *namespace,
+            GroupId::Alone(id) => *id.namespace == *namespace,
+        };
+        self.groups.keys().filter(inside).cloned().collect()
+    }
+
+    pub(super) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
+        self.objects(job, |objects, job| {
+            let name = job.name_any();
+            if objects.jobs.get(&name).is_none_or(|known| !newer(&**known, &job)) {
+                objects.jobs.insert(name, Arc::new(job));
+            }
+        })
+    }
+
+    pub(super) fn forget_job(&mut self, job: Job) -> Vec<GroupId> {
+        self.objects(job, |objects, job| {
+            objects.jobs.remove(&job.name_any());
+        })
     }
 
     pub(super) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
         self.objects(pod, |objects, pod| {
-            objects.pods.insert(pod.name_any(), Arc::new(pod));
+            let of_job = pod.labels().contains_key(keys::CACHE);
+            let pods = if of_job { &mut objects.job_pods } else { &mut objects.pods };
+            pods.insert(pod.name_any(), Arc::new(pod));
         })
     }
 
     pub(super) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
         self.objects(pod, |objects, pod| {
             objects.pods.remove(&pod.name_any());
+            objects.job_pods.remove(&pod.name_any());
         })
     }
 
-    pub(super) fn see_node(&mut self, node: Node) -> Vec<GroupId> {
-        let changed = self.nodes.see(&node);
+    pub(super) fn see_node(&mut self, node: &Node) -> Vec<GroupId> {
+        let changed = self.nodes.see(node);
         self.all_if(changed)
     }
 
@@ -315,7 +369,7 @@ pub(super) enum Kind {
     Deployment,
     Service,
     Files,
-    Claim,
+    Job,
     Pod,
 }
 
@@ -324,7 +378,8 @@ impl Objects {
         self.deployment.is_none()
             && self.service.is_none()
             && self.files.is_none()
-            && self.claim.is_none()
+            && self.jobs.is_empty()
+            && self.job_pods.is_empty()
             && self.pods.is_empty()
     }
 
@@ -341,11 +396,16 @@ impl Objects {
             }
             Kind::Service => self.service.take_if(|known| !there(&**known)).is_some(),
             Kind::Files => self.files.take_if(|known| !there(&**known)).is_some(),
-            Kind::Claim => self.claim.take_if(|known| !there(&**known)).is_some(),
+            Kind::Job => {
+                let before = self.jobs.len();
+                self.jobs.retain(|_, job| there(&**job));
+                before != self.jobs.len()
+            }
             Kind::Pod => {
-                let before = self.pods.len();
+                let before = self.pods.len() + self.job_pods.len();
                 self.pods.retain(|_, pod| there(&**pod));
-                before != self.pods.len()
+                self.job_pods.retain(|_, pod| there(&**pod));
+                before != self.pods.len() + self.job_pods.len()
             }
         }
     }

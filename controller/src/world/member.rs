@@ -9,7 +9,8 @@ use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 
 /// One model, its objects, its demand, and what was remembered of it.
 #[derive(Clone)]
@@ -26,8 +27,9 @@ pub(crate) struct Member {
     pub(crate) deployment: Option<Arc<Deployment>>,
     pub(crate) service: Option<Arc<Service>>,
     pub(crate) files: Option<Arc<ConfigMap>>,
-    pub(crate) claim: Option<Arc<PersistentVolumeClaim>>,
     pub(crate) pods: Vec<Arc<Pod>>,
+    pub(crate) jobs: Vec<Arc<Job>>,
+    pub(crate) job_pods: Vec<Arc<Pod>>,
     /// Who else claims one of its names.
     pub(crate) name_conflict: Option<String>,
     /// The Deployment's generation after this process last wrote it.

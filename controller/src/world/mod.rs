@@ -11,11 +11,15 @@ mod nodes;
 mod owner;
 mod watches;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
 use parking_lot::Mutex;
 
@@ -27,6 +31,9 @@ use index::Index;
 pub(crate) use member::Member;
 pub(crate) use nodes::Offers;
 pub(crate) use watches::{synced, watch};
+
+/// Claims of one namespace by name.
+pub(crate) type Claims = Arc<BTreeMap<String, Arc<PersistentVolumeClaim>>>;
 
 /// The world, shared by watches and those who act on it.
 pub(crate) struct World {
@@ -43,6 +50,8 @@ pub(crate) struct Sight {
     /// Until when the group's GPU is leased to somebody else.
     pub(crate) lease: Option<Moment>,
     pub(crate) offers: Offers,
+    /// The claims of the group's namespace.
+    pub(crate) claims: Claims,
 }
 
 impl World {
@@ -94,6 +103,11 @@ impl World {
     /// The server's answer to the making of a claim.
     pub(crate) fn wrote_claim(&self, claim: PersistentVolumeClaim) {
         self.index.lock().see_claim(claim);
+    }
+
+    /// The server's answer to the making of a Job.
+    pub(crate) fn wrote_job(&self, job: Job) {
+        self.index.lock().see_job(job);
     }
 
     /// Changes the index and wakes the groups that it names.

@@ -20,7 +20,9 @@ impl Owner {
 
     /// The owner of `object`; `None` for one that belongs to no model.
     pub(super) fn of(object: &impl Resource) -> Option<Self> {
-        let label = object.labels().get(keys::MODEL)?.clone();
+        // Pods of Jobs are labelled otherwise, so that no Service finds them.
+        let labels = object.labels();
+        let label = labels.get(keys::MODEL).or_else(|| labels.get(keys::CACHE))?.clone();
         Some(Self { namespace: object.namespace()?, label })
     }
 }

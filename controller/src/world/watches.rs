@@ -11,6 +11,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{ApiResource, DynamicObject};
@@ -28,7 +29,7 @@ use super::index::{Index, Kind, Named as _, id_of};
 pub(crate) type Watched = tokio_watch::Receiver<usize>;
 
 /// How many lists have to be complete before anything is decided.
-const LISTS: usize = 9;
+const LISTS: usize = 10;
 
 /// Begins to watch everything that decisions depend on, in `namespace` or in all of them. The tasks
 /// end when the set is dropped; [`synced`] waits for the first lists.
@@ -67,10 +68,15 @@ pub(crate) fn watch(
         Index::see_files,
         Index::forget_files,
     ));
-    tasks.spawn(objects(Kind::Claim).follow(
-        events::<PersistentVolumeClaim>(scope.api(), &ours),
-        Index::see_claim,
-        Index::forget_claim,
+    tasks.spawn(objects(Kind::Job).follow(
+        events::<Job>(scope.api(), &ours),
+        Index::see_job,
+        Index::forget_job,
+    ));
+    tasks.spawn(claims(
+        events(scope.api(), &watcher::Config::default()),
+        Arc::clone(world),
+        listed(),
     ));
     tasks.spawn(objects(Kind::Pod).follow(
         events::<Pod>(scope.api(), &ours),
@@ -193,13 +199,13 @@ async fn nodes(api: Api<Node>, world: Arc<World>, listed: Listed) {
             Event::Init => seen.clear(),
             Event::InitApply(node) => {
                 seen.push(node.name_any());
-                world.change(|index, _| index.see_node(node));
+                world.change(|index, _| index.see_node(&node));
             }
             Event::InitDone => {
                 world.change(|index, _| index.listed_nodes(&seen));
                 complete(&mut first, &listed);
             }
-            Event::Apply(node) => world.change(|index, _| index.see_node(node)),
+            Event::Apply(node) => world.change(|index, _| index.see_node(&node)),
             Event::Delete(node) => world.change(|index, _| index.forget_node(&node)),
         }
     }
@@ -217,6 +223,29 @@ async fn runtime_classes(api: Api<RuntimeClass>, world: Arc<World>, listed: List
             Event::InitDone => complete(&mut first, &listed),
             Event::InitApply(class) | Event::Apply(class) => see(class, true),
             Event::Delete(class) => see(class, false),
+        }
+    }
+}
+
+async fn claims(
+    mut events: BoxStream<'static, Event<PersistentVolumeClaim>>,
+    world: Arc<World>,
+    listed: Listed,
+) {
+    let (mut seen, mut first) = (BTreeSet::new(), true);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Init => seen.clear(),
+            Event::InitApply(claim) => {
+                seen.insert(claim.place());
+                world.change(|index, _| index.see_claim(claim));
+            }
+            Event::InitDone => {
+                world.change(|index, _| index.keep_claims(&seen));
+                complete(&mut first, &listed);
+            }
+            Event::Apply(claim) => world.change(|index, _| index.see_claim(claim)),
+            Event::Delete(claim) => world.change(|index, _| index.forget_claim(&claim)),
         }
     }
 }

@@ -3,21 +3,26 @@
 
 mod candidates;
 mod objects;
+mod weights;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
 use flexinfer_crds::model::ModelStatus;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
 
 use crate::backends::Complaint;
 use crate::effective::Effective;
 use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
+use crate::planning::caching::CacheStep;
 use crate::planning::group::{Candidate, Plan as Decision, Record, Standing, Verdict, decide};
 use crate::planning::model::{Demand, Engine};
 use crate::planning::objects::Settings;
@@ -28,6 +33,7 @@ use crate::planning::status::{
 use crate::planning::time::moment;
 
 use objects::{Drawn, draw};
+use weights::Weights;
 
 /// How long a Model that is being deleted waits for its pods. Those of a lost node never end.
 const DELETION_LIMIT: Duration = Duration::from_secs(50);
@@ -45,8 +51,12 @@ pub struct Seen<'a> {
     pub complaints: &'a [Complaint],
     /// Its Deployment.
     pub deployment: Option<&'a Deployment>,
-    /// Its pods.
+    /// Its engines' pods.
     pub pods: Vec<&'a Pod>,
+    /// The Jobs that see to its weights.
+    pub jobs: Vec<&'a Job>,
+    /// The pods of those Jobs.
+    pub job_pods: Vec<&'a Pod>,
     /// What gateways report.
     pub demand: &'a Demand,
     /// Who else claims one of its names, in a sentence.
@@ -66,6 +76,8 @@ pub struct Observed<'a> {
     pub lease: Option<Moment>,
     /// What is known of the cluster.
     pub cluster: Cluster<'a>,
+    /// The claims of the group's namespace, by name.
+    pub claims: &'a BTreeMap<String, Arc<PersistentVolumeClaim>>,
     /// The controller's settings.
     pub settings: &'a Settings,
     /// Now.
@@ -83,8 +95,8 @@ pub struct Wanted {
     pub service: Option<Service>,
     /// Files that the engine reads at its start.
     pub files: Option<ConfigMap>,
-    /// The claim that is made for its weights. One that is there is never changed.
-    pub claim: Option<PersistentVolumeClaim>,
+    /// The next step towards having its weights on their claim.
+    pub caching: Option<CacheStep>,
     /// The Deployment.
     pub engine: WantedEngine,
     /// The status.
@@ -139,6 +151,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     let engines: Vec<Engine> =
         observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
     let decision = decided(observed, &drawn, &engines);
+    let caches: Vec<Moment> =
+        drawn.iter().filter_map(|drawn| Some(observed.now + drawn.weights.look_again?)).collect();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut verdicts = decision.verdicts.into_iter();
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
@@ -152,7 +166,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
         .iter()
         .filter_map(|member| Some(deleted_at(member.model)? + DELETION_LIMIT));
     let later = deletions.filter(|moment| *moment > observed.now).min();
-    let revisit = [decision.revisit, later].into_iter().flatten().min();
+    let revisit = [decision.revisit, later].into_iter().flatten().chain(caches).min();
     Plan { wanted, revisit }
 }
 
@@ -188,7 +202,8 @@ fn want(
     engine: &Engine,
     verdict: Option<Verdict>,
 ) -> Wanted {
-    let Drawn { elsewhere, deployment, files, claim, endpoint, gpu, obstacle, doubts } = drawn;
+    let Drawn { elsewhere, deployment, files, weights, endpoint, gpu, obstacle, doubts } = drawn;
+    let Weights { step, met, cache, look_again: _ } = weights;
     let status = status(&Situation {
         model: member.model,
         group: Some(observed.group),
@@ -199,7 +214,8 @@ fn want(
         verdict: verdict.as_ref(),
         endpoint,
         gpu,
-        cache: None,
+        cached: met.as_ref(),
+        cache,
         now: observed.now,
     });
     let coming = verdict.as_ref().and_then(|verdict| verdict.record.coming);
@@ -222,7 +238,7 @@ fn want(
             .filter(|_| deleted.is_none())
             .and_then(|verdict| objects::service_of(observed, member, verdict)),
         files: files.filter(|_| deleted.is_none()),
-        claim: claim.filter(|_| deleted.is_none()),
+        caching: step.filter(|_| deleted.is_none()),
         engine,
         announcements: announcements(member.model.status.as_ref(), &status, coming.as_ref()),
         status,

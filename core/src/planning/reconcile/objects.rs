@@ -4,8 +4,9 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::keys;
 use flexinfer_crds::model::{GpuStatus, Vendor as Named};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 
+use super::weights::{Weights, weights};
 use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
 use crate::backends::{Backend, Complaint, Config, Vendor};
 use crate::ids::GroupId;
@@ -21,7 +22,7 @@ pub(super) struct Drawn {
     /// Without `replicas`.
     pub(super) deployment: Option<Deployment>,
     pub(super) files: Option<ConfigMap>,
-    pub(super) claim: Option<PersistentVolumeClaim>,
+    pub(super) weights: Weights,
     pub(super) endpoint: Option<String>,
     pub(super) gpu: Option<GpuStatus>,
     pub(super) obstacle: Option<Obstacle>,
@@ -50,10 +51,14 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     let drawn = Drawn { doubts, ..drawn };
     let gpu = gpu(&placement);
     let blueprint = Blueprint::of(member.model, effective, &placement, observed.settings);
-    let objects = blueprint
-        .and_then(|blueprint| Ok((blueprint.deployment()?, blueprint.files()?, blueprint.claim())));
+    let objects = blueprint.and_then(|blueprint| {
+        let (weights, obstacle) = weights(observed, member, &blueprint)?;
+        Ok((blueprint.deployment()?, blueprint.files()?, weights, obstacle))
+    });
     match objects {
-        Ok((deployment, files, claim)) => Drawn { deployment, files, claim, gpu, ..drawn },
+        Ok((deployment, files, weights, obstacle)) => {
+            Drawn { deployment, files, weights, gpu, obstacle, ..drawn }
+        }
         Err(refusal) => Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn },
     }
 }

@@ -24,6 +24,8 @@ struct Member {
     complaints: Vec<Complaint>,
     deployment: Option<Deployment>,
     pods: Vec<Pod>,
+    jobs: Vec<Job>,
+    claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
     demand: Demand,
 }
 
@@ -44,6 +46,8 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         complaints,
         deployment: None,
         pods: Vec::new(),
+        jobs: Vec::new(),
+        claims: BTreeMap::new(),
         demand: Demand::default(),
     }
 }
@@ -53,8 +57,8 @@ fn simulated(name: &str) -> Member {
 }
 
 fn settings() -> Settings {
-    let image = ("FLEXINFER_SIMULATOR_IMAGE".to_owned(), "simulator:1".to_owned());
-    Settings { images: Images::of([image]), ..Settings::default() }
+    let image = |name: &str| (format!("FLEXINFER_{name}_IMAGE"), format!("{name}:1"));
+    Settings { images: Images::of(["SIMULATOR", "NODE"].map(image)), ..Settings::default() }
 }
 
 fn planned_at(member: &Member, now: u64) -> Wanted {
@@ -71,11 +75,14 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             complaints: &member.complaints,
             deployment: member.deployment.as_ref(),
             pods: member.pods.iter().collect(),
+            jobs: member.jobs.iter().collect(),
+            job_pods: Vec::new(),
             demand: &member.demand,
             name_conflict: None,
             record: Record::default(),
         }],
         lease: None,
+        claims: &member.claims,
         cluster: Cluster { nodes: &[], runtime_classes: &BTreeSet::new() },
         settings: &settings(),
         now: at(now),
@@ -217,4 +224,38 @@ fn k8s_01_replicas_that_another_autoscaler_sets_are_its_own() {
     assert_eq!(step(&scaled), None, "one that is up is left alone");
     scaled.model.metadata.annotations = None;
     assert_eq!(deployment(&planned(&scaled)).spec.replicas, Some(1), "its own again");
+}
+
+#[test]
+fn weights_are_on_their_claim_before_an_engine_starts() {
+    let spec = json!({
+        "backend": "llamacpp",
+        "source": "HF://org/model",
+        "config": { "ggufFile": "m.gguf" },
+        "serverless": { "minReplicas": 1 },
+    });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let wanted = planned(&model);
+    let Some(CacheStep::Claim(claim)) = wanted.caching else { panic!("{:?}", wanted.caching) };
+    assert_eq!(wanted.status.phase, Some(Phase::Pending));
+    assert_eq!(deployment(&planned(&model)).spec.replicas, Some(0));
+
+    let name = claim.metadata.name.clone().unwrap();
+    model.claims.insert(name, Arc::new(*claim));
+    let wanted = planned(&model);
+    let Some(CacheStep::Make(mut job)) = wanted.caching else { panic!("{:?}", wanted.caching) };
+    let cached = |wanted: &Wanted| {
+        let found = wanted.status.conditions.iter().find(|found| found.type_ == "Cached").unwrap();
+        (found.status.clone(), found.reason.clone())
+    };
+    let pending = ("False".to_owned(), "PrefetchPending".to_owned());
+    assert_eq!(cached(&planned(&model)), pending);
+
+    let done = json!({ "conditions": [{ "type": "Complete", "status": "True" }], "succeeded": 1 });
+    job.status = Some(serde_json::from_value(done).unwrap());
+    model.jobs.push(*job);
+    let wanted = planned(&model);
+    assert_eq!(cached(&wanted), ("True".to_owned(), "PrefetchSucceeded".to_owned()));
+    assert_eq!(deployment(&wanted).spec.replicas, Some(1));
+    assert_eq!(wanted.status.cache.unwrap().ready, Some(true));
 }

@@ -103,8 +103,11 @@ fn schedulable(situation: &Situation<'_>) -> Finding {
 
 fn cached(situation: &Situation<'_>) -> Finding {
     let kind = ConditionType::Cached;
-    not_met(kind, situation).unwrap_or_else(|| {
-        met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
+    not_met(kind, situation).unwrap_or_else(|| match situation.cached {
+        Some((reason, message)) => met(kind, *reason, message),
+        None => {
+            met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
+        }
     })
 }
 

@@ -12,7 +12,7 @@ mod tests;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
-use flexinfer_crds::conditions::ConditionType;
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::{
     CacheStatus, GpuStatus, LoadingSubstage, Metrics, ModelStatus, SharedGroupState,
     SharedGroupStatus,
@@ -61,6 +61,8 @@ pub struct Situation<'a> {
     pub endpoint: Option<String>,
     /// The GPU it runs on, as far as it is known.
     pub gpu: Option<GpuStatus>,
+    /// Why an engine may load its weights, where that was looked at.
+    pub cached: Option<&'a (ConditionReason, String)>,
     /// Where its weights are.
     pub cache: Option<CacheStatus>,
     /// Now.

@@ -81,6 +81,7 @@ impl Case {
             verdict: self.verdict.as_ref(),
             endpoint: Some("http://m.default.svc:8000".into()),
             gpu: None,
+            cached: None,
             cache: None,
             now: at(now),
         })

@@ -1,0 +1,48 @@
+//! One step towards having a model's weights where its engine loads them.
+
+use flexinfer_core::planning::caching::CacheStep;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt as _};
+
+use super::apply::gone_is_well;
+use super::{Error, Reconciler};
+use crate::world::Member;
+
+impl Reconciler {
+    pub(super) async fn take_step(
+        &self,
+        member: &Member,
+        step: Option<CacheStep>,
+    ) -> Result<(), Error> {
+        match step {
+            None => Ok(()),
+            Some(CacheStep::Claim(claim)) => {
+                let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
+                let name = claim.name_any();
+                tracing::info!(model = %member.id, claim = name, "the claim is made or grows");
+                let written = self.writer.apply(&claims, &name, &*claim).await?;
+                self.world.wrote_claim(written);
+                Ok(())
+            }
+            Some(CacheStep::Make(job)) => {
+                let jobs: Api<Job> = self.writer.api(&member.id);
+                let name = job.name_any();
+                tracing::info!(model = %member.id, job = name, "the Job is made");
+                let written = self.writer.apply(&jobs, &name, &*job).await?;
+                self.world.wrote_job(written);
+                Ok(())
+            }
+            Some(CacheStep::Delete(name)) => {
+                let jobs: Api<Job> = self.writer.api(&member.id);
+                tracing::info!(model = %member.id, job = name, "the Job is deleted");
+                // In the background its pods go with it; they would hold the claim otherwise.
+                let background = DeleteParams::background();
+                let write = jobs.delete(&name, &background);
+                let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
+                gone_is_well(deleted.map(drop))
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The weights of one member: whether an engine may load them, and the next step towards that.
+
+use std::time::Duration;
+
+use flexinfer_crds::conditions::{ConditionReason, ConditionType, Outlook};
+use flexinfer_crds::keys;
+use flexinfer_crds::model::CacheStatus;
+use k8s_openapi::api::batch::v1::Job;
+
+use super::{CacheStep, Observed, Seen};
+use crate::planning::caching::{self, Caching, Exit, caching};
+use crate::planning::objects::{Blueprint, Filling, Held, Refusal, Work};
+use crate::planning::status::Obstacle;
+use crate::planning::time::time;
+
+/// What is known of a member's weights.
+#[derive(Debug, Default)]
+pub(super) struct Weights {
+    /// What to do now.
+    pub(super) step: Option<CacheStep>,
+    /// Why an engine may load them, where one may.
+    pub(super) met: Option<(ConditionReason, String)>,
+    /// What the status says of them.
+    pub(super) cache: Option<CacheStatus>,
+    /// When to look again although nothing changed.
+    pub(super) look_again: Option<Duration>,
+}
+
+/// Looks at the weights of the member that `blueprint` draws. The obstacle is what keeps an engine
+/// from being started.
+pub(super) fn weights(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    blueprint: &Blueprint<'_>,
+) -> Result<(Weights, Option<Obstacle>), Refusal> {
+    let exit = Exit::of(member.job_pods.iter().copied());
+    let claim = |name: &str| observed.claims.get(name).map(AsRef::as_ref);
+    let held = match &blueprint.weights().held {
+        Held::Claim { name, .. } => claim(name),
+        _ => None,
+    };
+    let seen = caching::Seen {
+        claim: held,
+        source: source_of(blueprint).and_then(claim),
+        job: member.jobs.iter().copied().find(|job| sees_to_weights(job)),
+        exit: exit.as_ref(),
+        token: None,
+        can_grow: None,
+        now: time(observed.now).0,
+    };
+    let now = caching(blueprint, seen)?;
+    let cache = Some(now.status(blueprint, seen)).filter(|_| held.is_some());
+    let Caching { ready, step, reason, message, hindrance, job: _, look_again, note } = now;
+    let message = [message].into_iter().chain(note).collect::<Vec<_>>().join("; ");
+    let obstacle = (!ready).then(|| Obstacle {
+        condition: ConditionType::Cached,
+        reason: reason.into(),
+        message: message.clone(),
+        lasting: hindrance.is_some_and(|found| found.outlook() == Outlook::Terminal),
+    });
+    let met = ready.then_some((reason, message));
+    Ok((Weights { step, met, cache, look_again }, obstacle))
+}
+
+/// Whether this is a Job that fills a claim, and no other that was made for the model.
+fn sees_to_weights(job: &Job) -> bool {
+    let labels = job.metadata.labels.as_ref();
+    labels.and_then(|all| all.get(keys::COMPONENT)).is_some_and(|part| part == "cache-job")
+}
+
+/// The claim that weights are copied from.
+fn source_of<'a>(blueprint: &'a Blueprint<'_>) -> Option<&'a str> {
+    let Filling::ByJob(works) = &blueprint.weights().filling else { return None };
+    match works.first()? {
+        Work::Copy { claim, .. } => Some(claim),
+        Work::Fetch { .. } => None,
+    }
+}
