@@ -36,7 +36,7 @@ async fn http_01_what_follows_a_request_for_an_upgrade_is_a_request_of_its_own()
     let smuggled = request("POST", "/v1/chat/completions", &[], br#"{"model":"nobody"}"#);
     let mut client = Client::connect(world.address).await.unwrap();
     let upgrade =
-        "GET /model/m/ws HTTP/1.1\r\nHost: g\r\nUpgrade: foo\r\nConnection: upgrade\r\n\r\n";
+        "GET /model/m/socket HTTP/1.1\r\nHost: g\r\nUpgrade: foo\r\nConnection: upgrade\r\n\r\n";
     client.send(&[upgrade.as_bytes(), &smuggled].concat()).await.unwrap();
     assert_eq!(client.answer_to("GET").await.unwrap().status(), 200, "the engine does not upgrade");
     let second = client.answer().await.map_or(0, |answer| answer.status());
