@@ -5,8 +5,6 @@
 pub mod apis;
 mod content_type;
 mod dialect;
-#[cfg(test)]
-mod documentation;
 mod errors;
 pub mod facts;
 pub mod form;
@@ -16,6 +14,9 @@ pub mod query;
 mod stream;
 mod understood;
 mod usage;
+
+#[cfg(test)]
+mod tests;
 
 pub use content_type::{BodyKind, Boundary};
 pub use dialect::Dialect;

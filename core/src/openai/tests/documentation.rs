@@ -3,16 +3,16 @@
 
 use strum::IntoEnumIterator as _;
 
-use super::apis::{ModelAt, OPERATIONS, OWN, Operation, Streams, Tie};
-use super::{Dialect, error_body};
 use crate::backends::{Api, Backend};
+use crate::openai::apis::{ModelAt, OPERATIONS, OWN, Operation, Streams, Tie};
+use crate::openai::{Dialect, error_body};
 use crate::rejection::Rejection;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/apis.md");
 
 #[test]
 fn the_page_about_apis_has_the_tables_of_the_code() {
-    let written = include_str!("../../../docs/apis.md");
+    let written = include_str!("../../../../docs/apis.md");
     let mut page = written.to_owned();
     replace(&mut page, "operations", &operations());
     replace(&mut page, "own", &own());
@@ -81,8 +81,9 @@ fn engines(api: Api) -> String {
 
 fn own() -> String {
     let mut lines = vec!["| path | methods | dialect |".to_owned(), "|---|---|---|".to_owned()];
-    let row =
-        |own: &super::apis::Own| format!("| `{}` | {} | {} |", own.path, own.methods, own.dialect);
+    let row = |own: &crate::openai::apis::Own| {
+        format!("| `{}` | {} | {} |", own.path, own.methods, own.dialect)
+    };
     lines.extend(OWN.iter().map(row));
     lines.push(String::new());
     lines.join("\n")
