@@ -66,7 +66,7 @@ async fn k8s_04_a_leader_that_was_paused_writes_nothing_after_another_began() {
     let version = desk.api().get("later").await.unwrap().metadata.resource_version;
     signal(&first, Signal::CONT);
     let ended = timeout(Duration::from_secs(60), first.wait()).await;
-    assert!(!ended.expect("it goes on").unwrap().success());
+    assert!(!ended.unwrap().unwrap().success(), "it goes on");
     let after = desk.api().get("later").await.unwrap().metadata.resource_version;
     assert_eq!(after, version, "it wrote once more");
     assert_eq!(holder(&desk).await.as_deref(), Some("second"));
