@@ -33,7 +33,8 @@ impl Blueprint<'_> {
         let mut initial = Vec::new();
         let flash = self.flash()?;
         if let Some(volume) = self.weights_volume() {
-            if let Filling::AtStart(works) = &self.weights.filling {
+            // What a Job has fetched is found whole at once; what no Job has, the pod fetches itself.
+            if let Filling::AtStart(works) | Filling::ByJob(works) = &self.weights.filling {
                 let steps = self.steps(works)?;
                 initial.extend(steps.containers);
                 mounted.volumes.extend(steps.volumes);

@@ -118,3 +118,16 @@ fn a_parked_model_is_offered_to_nobody() {
     let annotations = sample.deployment().metadata.annotations.unwrap();
     assert!(!annotations.keys().any(|key| key.starts_with("litellm.")), "{annotations:?}");
 }
+
+#[test]
+fn a_pod_fetches_onto_a_claim_what_no_job_has() {
+    let initial = |source: &str, cache: Value| {
+        let mut spec = json!({ "backend": "vllm", "source": source, "gpu": { "count": 1 } });
+        spec["cache"] = cache;
+        let initial = Sample::new(spec).on_nvidia().pod().init_containers.unwrap_or_default();
+        initial.into_iter().map(|container| container.name).collect::<Vec<_>>()
+    };
+    assert_eq!(initial("HF://a/b", json!({})), ["fetch"]);
+    assert_eq!(initial("pvc://a/b", json!({ "strategy": "SharedPVC" })), ["copy"]);
+    assert_eq!(initial("pvc://a/b", json!({})), [""; 0]);
+}
