@@ -18,7 +18,7 @@ use crate::accounts::Charged;
 use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
-use crate::replay::{Held, Replay, Upload};
+use crate::replay::{Held, Replay, Upload, Watch};
 use crate::stages::tie::Tied;
 
 /// One request.
@@ -133,6 +133,8 @@ pub(crate) struct Attempt {
     pub(crate) busy: Option<(Instant, u32)>,
     /// The body on its way, while it is.
     pub(crate) replay: Option<Replay>,
+    /// Looks out for the shorter of the two silences that an engine may keep.
+    pub(crate) watch: Option<Watch>,
     /// Why there is no answer from an engine.
     pub(crate) rejection: Option<Rejection>,
 }

@@ -39,7 +39,9 @@ pub struct Limits {
     pub body_deadline: Duration,
     /// How long a connection to an engine may take to be made.
     pub connect: Duration,
-    /// How long an engine may be silent, before its answer and within it.
+    /// How long an engine may take until its answer begins.
+    pub first_byte: Duration,
+    /// How long an engine may be silent within its answer.
     pub silence: Duration,
     /// How long an idle connection to an engine is kept; engines close theirs after 5 s.
     pub pooled: Duration,

@@ -157,6 +157,7 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         if end {
             send::sent(session, context);
+            send::watch(&self.parts.limits, session, context);
         }
         Ok(())
     }
@@ -207,22 +208,29 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         head: &mut ResponseHeader,
         context: &mut Context,
     ) -> Result<()> {
         judge::busy(&self.parts, head, context)?;
         tie::here(&self.parts, head, context)?;
-        relay::begin(head, context)
+        relay::begin(head, context)?;
+        if !head.status.is_informational() {
+            send::watch(&self.parts.limits, session, context);
+        }
+        Ok(())
     }
 
     fn upstream_response_body_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         piece: &mut Option<Bytes>,
         end: bool,
         context: &mut Context,
     ) -> Result<Option<Duration>> {
+        if end {
+            send::unwatch(session, context);
+        }
         tie::learn(&self.parts, piece.as_ref(), context);
         relay::pass(piece, end, context);
         Ok(None)

@@ -18,6 +18,8 @@ mod upload;
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingora_core::protocols::http::ServerSession;
@@ -50,6 +52,34 @@ impl Replay {
         if let Some(real) = self.home.lock().take() {
             *session = real;
         }
+    }
+}
+
+/// A watch over an engine that may fall silent, by a stand-in like that of a [`Replay`].
+pub struct Watch {
+    home: Home,
+    expired: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// Lets the exchange fail when nothing comes from the engine for `limit`. The request must have been
+    /// read and replayed to its end.
+    pub fn begin(session: &mut ServerSession, limit: Duration) -> Self {
+        let (home, expired) = (Home::default(), Arc::<AtomicBool>::default());
+        let real = mem::replace(session, nobody());
+        let stand_in =
+            ReplaySession::watching(real, limit, Arc::clone(&expired), Arc::clone(&home));
+        *session = ServerSession::new_custom(Box::new(stand_in));
+        Self { home, expired }
+    }
+
+    /// Puts the real session back, and tells whether the engine was silent for too long.
+    pub fn end(self, session: &mut ServerSession) -> bool {
+        drop(mem::replace(session, nobody()));
+        if let Some(real) = self.home.lock().take() {
+            *session = real;
+        }
+        self.expired.load(Ordering::Relaxed)
     }
 }
 

@@ -3,19 +3,22 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::Stream;
 use http::HeaderMap;
-use pingora_core::Result;
 use pingora_core::protocols::Digest;
 use pingora_core::protocols::http::custom::CustomMessageWrite;
 use pingora_core::protocols::http::custom::server::Session as CustomSession;
 use pingora_core::protocols::http::{HttpTask, ServerSession};
 use pingora_core::protocols::l4::socket::SocketAddr;
+use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::time::Instant;
 
 use super::{Home, Upload, nobody};
 
@@ -23,6 +26,26 @@ pub(super) struct ReplaySession {
     real: ServerSession,
     body: Body,
     home: Home,
+    watch: Option<Watch>,
+}
+
+/// Ends the exchange when the engine says nothing for too long.
+struct Watch {
+    limit: Duration,
+    deadline: Instant,
+    expired: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn heard(&mut self) {
+        self.deadline = Instant::now() + self.limit;
+    }
+
+    async fn expire(&self) -> BError {
+        tokio::time::sleep_until(self.deadline).await;
+        self.expired.store(true, Ordering::Relaxed);
+        Error::explain(ErrorType::ReadTimedout, "the engine has fallen silent")
+    }
 }
 
 /// How the body is handed to Pingora, which asks for a retry buffer once and then reads.
@@ -40,7 +63,19 @@ impl ReplaySession {
             [only] => Body::Whole(only.clone()),
             pieces => Body::Pieces(pieces.iter().cloned().collect()),
         };
-        Self { real, body, home }
+        Self { real, body, home, watch: None }
+    }
+
+    /// A session without a body that is still to come, which fails and sets `expired` when nothing was
+    /// written to it for `limit`.
+    pub(super) fn watching(
+        real: ServerSession,
+        limit: Duration,
+        expired: Arc<AtomicBool>,
+        home: Home,
+    ) -> Self {
+        let watch = Watch { limit, deadline: Instant::now() + limit, expired };
+        Self { real, body: Body::Whole(Bytes::new()), home, watch: Some(watch) }
     }
 
     fn next_piece(&mut self) -> Option<Bytes> {
@@ -70,7 +105,14 @@ impl CustomSession for ReplaySession {
         if !no_body_expected && let Some(piece) = self.next_piece() {
             return Ok(Some(piece));
         }
-        self.real.read_body_or_idle(true).await
+        match &self.watch {
+            None => self.real.read_body_or_idle(true).await,
+            Some(watch) => tokio::select! {
+                biased;
+                read = self.real.read_body_or_idle(true) => read,
+                error = watch.expire() => Err(error),
+            },
+        }
     }
 
     async fn drain_request_body(&mut self) -> Result<()> {
@@ -132,7 +174,11 @@ impl CustomSession for ReplaySession {
     }
 
     async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
-        self.real.response_duplex_vec(tasks).await
+        let written = self.real.response_duplex_vec(tasks).await;
+        if let Some(watch) = &mut self.watch {
+            watch.heard();
+        }
+        written
     }
 
     fn proxy_tasks_enabled(&self) -> bool {

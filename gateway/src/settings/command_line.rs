@@ -188,8 +188,11 @@ pub struct ServeArguments {
     /// How long a connection to an engine may take to be made [FLEXINFER_CONNECT_TIMEOUT] [default: 5s]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub connect_timeout: Option<String>,
-    /// How long an engine may be silent, before its answer and within it [FLEXINFER_ENGINE_SILENCE]
-    /// [default: 10m]
+    /// How long an engine may take until its answer begins [FLEXINFER_FIRST_BYTE_TIMEOUT]
+    /// [default: as --engine-silence]
+    #[arg(long, value_name = "DURATION", help_heading = "Engines")]
+    pub first_byte_timeout: Option<String>,
+    /// How long an engine may be silent within its answer [FLEXINFER_ENGINE_SILENCE] [default: 10m]
     #[arg(long, value_name = "DURATION", help_heading = "Engines")]
     pub engine_silence: Option<String>,
     /// How long an idle connection to an engine is kept [FLEXINFER_ENGINE_KEEPALIVE] [default: 4s]

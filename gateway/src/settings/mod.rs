@@ -145,6 +145,8 @@ fn limits<E: Fn(&str) -> Option<String>>(
     read: &mut Reader<'_, E>,
     arguments: &ServeArguments,
 ) -> Limits {
+    let silence =
+        read.duration("engine-silence", arguments.engine_silence.as_deref(), 600 * SECOND);
     Limits {
         max_body: read.size("max-body", arguments.max_body.as_deref(), 256 * MIB),
         body_pause: read.duration("body-pause", arguments.body_pause.as_deref(), 30 * SECOND),
@@ -154,7 +156,12 @@ fn limits<E: Fn(&str) -> Option<String>>(
             600 * SECOND,
         ),
         connect: read.duration("connect-timeout", arguments.connect_timeout.as_deref(), 5 * SECOND),
-        silence: read.duration("engine-silence", arguments.engine_silence.as_deref(), 600 * SECOND),
+        first_byte: read.duration(
+            "first-byte-timeout",
+            arguments.first_byte_timeout.as_deref(),
+            silence,
+        ),
+        silence,
         pooled: read.duration(
             "engine-keepalive",
             arguments.engine_keepalive.as_deref(),

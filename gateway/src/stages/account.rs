@@ -15,6 +15,7 @@ use crate::metrics::Outcome;
 /// Counts and logs one request.
 pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {
     send::sent(session, context);
+    send::unwatch(session, context);
     let took = context.started.elapsed();
     let status = session.response_written().map(|head| head.status.as_u16());
     let ended = outcome(status, error.map(Error::esource));

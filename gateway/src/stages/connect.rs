@@ -33,7 +33,8 @@ pub(crate) async fn connect(
     let mut peer = Box::new(HttpPeer::new(booking.address, false, String::new()));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);
-    peer.options.read_timeout = Some(parts.limits.silence);
+    // Pingora has one limit for both; the shorter one is watched by `Watch`.
+    peer.options.read_timeout = Some(parts.limits.silence.max(parts.limits.first_byte));
     peer.options.write_timeout = Some(parts.limits.silence);
     peer.options.idle_timeout = Some(parts.limits.pooled);
     if retry == Some(Retry::NewConnection) {

@@ -2,7 +2,7 @@
 //! what the engine cannot have begun is tried again, and never after a byte went to the client.
 //! That an engine says it is busy means that it has not begun.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Backend;
 use flexinfer_core::ids::ModelId;
@@ -62,6 +62,13 @@ pub(crate) fn broken(
     kept: bool,
 ) -> BError {
     send::sent(session, context);
+    if send::unwatch(session, context) {
+        let waited = patience(parts, context);
+        reject(context, |model| Rejection::UpstreamTimeout { model, waited });
+        error.as_up();
+        error.set_retry(false);
+        return error;
+    }
     if matches!(context.attempt.retry, Some(Retry::Later(_) | Retry::NotHere)) {
         error.set_retry(true);
         return error;
@@ -75,7 +82,7 @@ pub(crate) fn broken(
         context.attempt.retry = Some(Retry::NewConnection);
         count_retry(context, "reset");
     } else if *error.esource() == ErrorSource::Upstream {
-        let silence = parts.limits.silence;
+        let silence = patience(parts, context);
         if matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout) {
             reject(context, |model| Rejection::UpstreamTimeout { model, waited: silence });
         } else {
@@ -84,6 +91,12 @@ pub(crate) fn broken(
     }
     error.set_retry(again);
     error
+}
+
+/// How long the engine may be silent, before its answer or within it.
+fn patience(parts: &Parts, context: &Context) -> Duration {
+    let answers = context.answer.status.is_some();
+    if answers { parts.limits.silence } else { parts.limits.first_byte }
 }
 
 /// Whether the connection ended without a single byte of an answer, as one does that was closed before

@@ -17,7 +17,8 @@ use pingora_proxy::Session;
 
 use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
-use crate::replay::{Replay, Upload};
+use crate::parts::Limits;
+use crate::replay::{Replay, Upload, Watch};
 
 /// Tells an engine with pages of its own where they lie for the client.
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -55,6 +56,28 @@ pub(crate) fn send(
     head.insert_header(CONTENT_LENGTH, upload.len())?;
     context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload));
     Ok(())
+}
+
+/// Everything was sent, or an answer has begun: from now on the engine may be silent for so long. Only the
+/// shorter of the two limits has to be watched, the other one is Pingora's.
+pub(crate) fn watch(limits: &Limits, session: &mut Session, context: &mut Context) {
+    unwatch(session, context);
+    let (limit, other) = match context.answer.status {
+        None => (limits.first_byte, limits.silence),
+        Some(_) => (limits.silence, limits.first_byte),
+    };
+    // What became something else than HTTP may be silent, and a body that is still on its way has a
+    // stand-in already.
+    let upgraded = context.answer.status == Some(101);
+    if limit < other && !upgraded && context.attempt.replay.is_none() {
+        context.attempt.watch = Some(Watch::begin(&mut session.downstream_session, limit));
+    }
+}
+
+/// Nothing more is waited for. True if the engine was silent for too long.
+pub(crate) fn unwatch(session: &mut Session, context: &mut Context) -> bool {
+    let watch = context.attempt.watch.take();
+    watch.is_some_and(|watch| watch.end(&mut session.downstream_session))
 }
 
 /// Gives the client's session back once the last of the body is on its way, or when there is no way.

@@ -159,7 +159,8 @@ async fn an_engine_that_stays_silent_is_504_and_one_that_talks_nonsense_502() {
     let hanging = Origin::start(|_| vec![Action::Hang]).await.unwrap();
     let babbling =
         Origin::start(|_| vec![Action::Write(b"SSH-2.0-engine\r\n\r\n".to_vec())]).await.unwrap();
-    let impatient = Limits { silence: Duration::from_millis(200), ..limits() };
+    let short = Duration::from_millis(200);
+    let impatient = Limits { first_byte: short, silence: short, ..limits() };
     for (engine, status, code) in [(&hanging, 504, "timeout"), (&babbling, 502, "bad_gateway")] {
         let world = World::with(engine.address, vec![model("m", None)], impatient, 1 << 30);
         let mut client = Client::connect(world.address).await.unwrap();
@@ -186,4 +187,36 @@ async fn route_03_a_client_that_gives_up_and_tries_again_has_one_engine_at_work(
         assert!(eventually(BOUND, || engine.open_connections() == 0).await, "still at work");
     }
     assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn an_engine_may_take_less_time_to_begin_than_it_may_be_silent_later() {
+    let engine = Origin::start(|_| vec![Action::Hang]).await.unwrap();
+    let impatient = Limits { first_byte: Duration::from_millis(200), ..limits() };
+    let world = World::with(engine.address, vec![model("m", None)], impatient, 1 << 30);
+    for size in [100, 1 << 20] {
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, &body(size)).await.unwrap();
+        let answer = client.answer().await.unwrap();
+        assert_eq!((answer.status(), &answer.json()["error"]["code"]), (504, &"timeout".into()));
+    }
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(b"GET /model/m/anything HTTP/1.1\r\nHost: g\r\n\r\n").await.unwrap();
+    assert_eq!(client.answer_to("GET").await.unwrap().status(), 504);
+    assert!(eventually(BOUND, || world.at_rest() && engine.open_connections() == 0).await);
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_after_its_engine_was_watched() {
+    let engine = Origin::answering("{}").await.unwrap();
+    for (first_byte, silence) in [(BOUND / 2, BOUND), (BOUND, BOUND / 2)] {
+        let limits = Limits { first_byte, silence, ..limits() };
+        let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
+        let mut client = Client::connect(world.address).await.unwrap();
+        for size in [100, 1 << 20, 100] {
+            client.post(CHAT, &body(size)).await.unwrap();
+            assert_eq!(client.answer().await.unwrap().status(), 200);
+        }
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
 }

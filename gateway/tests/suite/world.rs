@@ -37,6 +37,7 @@ pub(crate) fn limits() -> Limits {
         body_pause: BOUND,
         body_deadline: 4 * BOUND,
         connect: BOUND,
+        first_byte: BOUND,
         silence: BOUND,
         pooled: Duration::from_secs(4),
         busy: BOUND,
