@@ -66,6 +66,7 @@ async fn the_objects_when_everything_is_asked_for() {
             "proxy.nodeSelector.role=front",
             "proxy.env.FLEXINFER_THREADS=2",
             "agent.enabled=false",
+            "scheduler.enabled=true",
             "observability.tracing.enabled=true",
             "observability.tracing.otlpEndpoint=http://collector:4318",
         ])
