@@ -8,5 +8,6 @@
 )]
 
 mod definition;
+mod lora_adapter;
 mod rules;
 mod whole_model;

@@ -12,4 +12,5 @@ mod chat;
 mod client;
 mod faults;
 mod life;
+mod other_apis;
 mod program;
