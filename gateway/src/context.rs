@@ -61,6 +61,8 @@ pub(crate) struct Target {
     pub(crate) served: Arc<Served>,
     /// The adapter of it that is asked for, as its engine knows it.
     pub(crate) adapter: Option<Arc<str>>,
+    /// The key that its engine wants, in place of the client's.
+    pub(crate) authorization: Option<HeaderValue>,
     /// Path and query for the engine: the client's, without `/model/<name>`.
     pub(crate) path: String,
     /// Whether the query names the model.

@@ -14,6 +14,7 @@ pub mod proxy;
 pub mod queues;
 pub mod replay;
 pub mod rules;
+pub mod secrets;
 pub mod server;
 pub mod settings;
 pub mod signals;

@@ -80,6 +80,7 @@ impl Proxy {
         context.target = Some(Target {
             served: Arc::clone(&served),
             adapter: named.adapter().map(|adapter| Arc::clone(&adapter.name)),
+            authorization: resolve::authorization(parts, &served),
             named_in_query: call.is_named_in_query(),
             path: call.path,
             prefix: call.prefix,

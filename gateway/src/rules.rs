@@ -8,6 +8,7 @@ use flexinfer_core::limits::{Admission, Clamp};
 
 use crate::accounts::Accounts;
 use crate::keys::{Keys, KeysError};
+use crate::secrets::Secrets;
 use crate::settings::RuleSettings;
 
 /// The rules of one gateway.
@@ -19,6 +20,8 @@ pub struct Rules {
     pub accounts: Option<Arc<Accounts>>,
     /// The pages in browsers that may read answers (`--cors-origins`).
     pub origins: Origins,
+    /// The keys that engines want.
+    pub secrets: Arc<Secrets>,
     /// Whether requests must be well-formed (`PROXY_VALIDATE_REQUESTS`).
     pub validate: bool,
     /// How the length of answers is cut down (`PROXY_MAX_TOKENS_CLAMP_ENABLED`).
@@ -46,6 +49,7 @@ impl Rules {
             accounts: (limited || watched).then(|| Accounts::new(policy)),
             keys,
             origins: settings.origins.clone(),
+            secrets: Arc::new(Secrets::new(settings.engine_secrets.clone())),
             validate: settings.validate,
             clamp: settings.clamp,
             admission: settings.admission,

@@ -150,6 +150,7 @@ pub(super) const EVERYWHERE: &[Key] = &[
     Key::read("servedModelName", Takes::Text),
     Key::read("preloadOnDeploy", Takes::Flag),
     Key::read("startupTimeout", Takes::Duration),
+    Key::read("apiKeySecret", Takes::Text),
     Key::read("maxInputTokens", Takes::Integer),
     Key::read("maxOutputTokens", Takes::Integer),
     Key::read("hfRevision", Takes::Text),

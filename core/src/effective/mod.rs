@@ -69,6 +69,9 @@ pub struct Effective {
     pub serve_paths: Vec<String>,
     /// The annotation `flexinfer.ai/routing`, if set.
     pub routing: Option<Strategy>,
+    /// `config.apiKeySecret`: the file, among those the gateway keeps for engines, with the key that this
+    /// engine wants of its clients.
+    pub api_key_secret: Option<String>,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -110,6 +113,7 @@ impl Effective {
         let max_queue = wanted(max_queue(model), &mut complaints);
         let context_bounded = wanted(context_bounded(model), &mut complaints);
         let serve_paths = wanted(serve_paths(model).map(Some), &mut complaints).unwrap_or_default();
+        let api_key_secret = wanted(api_key_secret(config), &mut complaints);
         let most = |key| config.count(key).map(|most| within(most, config.context_window()));
         let max_input_tokens = wanted(most("maxInputTokens"), &mut complaints);
         let max_output_tokens = wanted(most("maxOutputTokens"), &mut complaints);
@@ -153,6 +157,7 @@ impl Effective {
             max_input_tokens,
             max_output_tokens,
             serve_paths,
+            api_key_secret,
             routing,
             parked: litellm.enabled == Some(false),
             id,
@@ -223,6 +228,21 @@ fn serve_paths(model: &Model) -> Result<Vec<String>, Complaint> {
             Err(Complaint::error(field, message))
         }
     }
+}
+
+/// Only a name: whoever writes a Model must not have any other file of the gateway's sent to an engine.
+fn api_key_secret(config: Config<'_>) -> Result<Option<String>, Complaint> {
+    let Some(name) = config.text("apiKeySecret")? else { return Ok(None) };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+        return Err(Complaint::error(
+            "spec.config.apiKeySecret",
+            format!(
+                "`{name}` is no name of a file; write one of the folder --engine-secrets, without its path"
+            ),
+        ));
+    }
+    Ok(Some(name.to_owned()))
 }
 
 /// `most`, but no more than `window`.

@@ -37,6 +37,7 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        api_key_secret: None,
         routing: None,
         parked: false,
     };

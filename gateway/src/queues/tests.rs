@@ -73,6 +73,7 @@ fn model(name: &str, slots: Option<u32>) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        api_key_secret: None,
         routing: None,
         parked: false,
     };

@@ -27,6 +27,11 @@ pub struct RuleArguments {
     #[arg(long, value_name = "ORIGINS", help_heading = "Callers")]
     pub cors_origins: Option<String>,
 
+    /// Folder with the keys that engines want of their clients, one in each file; a Model names its own
+    /// with config.apiKeySecret [FLEXINFER_ENGINE_SECRETS]
+    #[arg(long, value_name = "DIR", help_heading = "Callers")]
+    pub engine_secrets: Option<String>,
+
     /// Whether requests are limited by the second [PROXY_RATE_LIMIT_ENABLED] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Limits")]
     pub rate_limit_enabled: Option<String>,
@@ -99,6 +104,8 @@ pub struct RuleSettings {
     pub token: Callers,
     /// The pages in browsers that may read answers.
     pub origins: Origins,
+    /// Where the keys that engines want are kept.
+    pub engine_secrets: Option<PathBuf>,
     /// The limits that hold whoever asks.
     pub policy: Policy,
     /// Whether requests must be well-formed.
@@ -141,6 +148,7 @@ impl RuleSettings {
             authenticate,
             keys_file,
             token: Callers::of_token(&token),
+            engine_secrets: engine_secrets(read, arguments.engine_secrets.as_deref()),
             origins: origins(read, arguments.cors_origins.as_deref()),
             policy: policy(read, arguments),
             validate: read.choice(
@@ -153,6 +161,15 @@ impl RuleSettings {
             default_max_tokens,
         }
     }
+}
+
+fn engine_secrets<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    flag: Option<&str>,
+) -> Option<PathBuf> {
+    let folder = PathBuf::from(read.given("engine-secrets", flag)?.text);
+    read.show("engine-secrets", folder.display());
+    Some(folder)
 }
 
 fn origins<E: Fn(&str) -> Option<String>>(read: &mut Reader<'_, E>, flag: Option<&str>) -> Origins {

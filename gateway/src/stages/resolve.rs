@@ -8,6 +8,7 @@ use flexinfer_core::fleet::{Fleet, Named, Served};
 use flexinfer_core::openai::Understood;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{KeyLengths, Said};
+use http::HeaderValue;
 use pingora_proxy::Session;
 
 use super::receive::Call;
@@ -53,6 +54,11 @@ pub(crate) fn choose(
     };
     // What was resolved leads to at least one.
     chosen.ok_or(Rejection::Internal)
+}
+
+/// What the model's engine wants to know its clients by, if its Model says so.
+pub(crate) fn authorization(parts: &Parts, model: &Served) -> Option<HeaderValue> {
+    parts.rules.secrets.bearer(model.effective.api_key_secret.as_deref()?)
 }
 
 /// The models that `caller` may use.

@@ -8,7 +8,8 @@ use flexinfer_core::openai::query;
 use flexinfer_core::rewriting::{for_engine, splice};
 use http::HeaderValue;
 use http::header::{
-    ACCEPT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN,
+    TRANSFER_ENCODING,
 };
 use http::uri::Authority;
 use pingora_core::{ErrorType, OrErr, Result};
@@ -39,6 +40,9 @@ pub(crate) fn send(
     };
     if let Some(charged) = &mut context.ruled.charged {
         charged.seen();
+    }
+    if let Some(key) = &target.authorization {
+        head.insert_header(AUTHORIZATION, key.clone())?;
     }
     if let Some(prefix) = &target.prefix {
         head.insert_header(FORWARDED_PREFIX, prefix.as_str())?;

@@ -1,10 +1,12 @@
 //! Who is let in, what of their head reaches an engine, and which models they see.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use flexinfer_core::callers::{Callers, parse};
 use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::rules::Rules;
+use flexinfer_gateway::secrets::Secrets;
 use flexinfer_testkit::client::{Answer, Client, request};
 use flexinfer_testkit::eventually_async;
 use flexinfer_testkit::origin::{Action, Origin, answer};
@@ -127,6 +129,31 @@ async fn http_07_without_callers_a_credential_is_between_client_and_engine() {
     ask(&world, "POST", CHAT, &[("Authorization", "Bearer engines-own")], ASK).await;
     let seen = &engine.requests()[0].head;
     assert_eq!(seen.header("authorization"), Some("Bearer engines-own"));
+}
+
+#[tokio::test]
+async fn http_07_an_engine_gets_its_own_key_in_place_of_the_clients() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vendor");
+    std::fs::write(&file, "sk-engine\n").unwrap();
+    let secrets = Arc::new(Secrets::new(Some(folder.path().to_path_buf())));
+    let mut secured = model("m", None);
+    secured.effective.api_key_secret = Some("vendor".into());
+    let models = vec![secured, model("open", None)];
+    let world = World::ruled(engine.address, models, Rules { secrets, ..with_keys() });
+    let headers = [("Authorization", "Bearer alice"), ("x-api-key", "alice")];
+    assert_eq!(ask(&world, "POST", CHAT, &headers, ASK).await.status(), 200);
+    assert_eq!(ask(&world, "POST", CHAT, &headers, br#"{"model":"open"}"#).await.status(), 200);
+    let seen = |at: usize| engine.requests()[at].head.header("authorization").map(str::to_owned);
+    assert_eq!((seen(0), seen(1)), (Some("Bearer sk-engine".into()), None));
+    std::fs::write(&file, "sk-next").unwrap();
+    let changed = || async {
+        ask(&world, "POST", CHAT, &headers, ASK).await;
+        let last = engine.requests().pop().unwrap();
+        last.head.header("authorization") == Some("Bearer sk-next")
+    };
+    assert!(eventually_async(BOUND, changed).await);
 }
 
 #[tokio::test]

@@ -74,6 +74,7 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         max_input_tokens: None,
         max_output_tokens: None,
         serve_paths: Vec::new(),
+        api_key_secret: None,
         routing: None,
         parked: false,
     };
