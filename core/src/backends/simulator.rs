@@ -64,6 +64,10 @@ impl Engine for Simulator {
             Api::Rerank,
             Api::Score,
             Api::Messages,
+            Api::Tokenize,
+            Api::OllamaNative,
+            Api::SdApi,
+            Api::ComfyUi,
         ]
     }
 

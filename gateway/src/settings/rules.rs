@@ -168,7 +168,7 @@ fn engine_secrets<E: Fn(&str) -> Option<String>>(
     flag: Option<&str>,
 ) -> Option<PathBuf> {
     let folder = PathBuf::from(read.given("engine-secrets", flag)?.text);
-    read.show("engine-secrets", folder.display());
+    read.show("engine-secrets", folder.display().to_string());
     Some(folder)
 }
 

@@ -7,7 +7,7 @@ use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
 use flexinfer_core::openai::Understood;
 use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::{KeyLengths, Said};
+use flexinfer_core::routing::Said;
 use http::HeaderValue;
 use pingora_proxy::Session;
 
@@ -47,7 +47,7 @@ pub(crate) fn choose(
             let key = parts.labels.key(&Said {
                 header: &|name| headers.get(name).and_then(|value| value.to_str().ok()),
                 json,
-                lengths: KeyLengths::default(),
+                lengths: parts.routing.lengths,
             });
             parts.labels.choose(label, key.as_ref(), named.candidates(), &parts.liveness)
         }
