@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn lease(data: serde_json::Value) -> Option<GroupId> {
+    fn lease(data: &serde_json::Value) -> Option<GroupId> {
         let map = serde_json::from_value(json!({
             "metadata": { "name": "gpu-lease-gpu0", "namespace": "ml" }, "data": data,
         }));
@@ -48,14 +48,14 @@ mod tests {
 
     #[test]
     fn a_training_job_holds_the_gpu_of_its_group() {
-        let group = lease(json!({ "group": "gpu0", "expiresAt": "2026-01-01T00:00:00Z" }));
+        let group = lease(&json!({ "group": "gpu0", "expiresAt": "2026-01-01T00:00:00Z" }));
         assert_eq!(group.unwrap().to_string(), "ml/gpu0");
     }
 
     #[test]
     fn a_lease_without_an_end_or_a_group_is_none() {
-        assert!(lease(json!({ "group": "gpu0" })).is_none());
-        assert!(lease(json!({ "group": "gpu0", "expiresAt": "tomorrow" })).is_none());
-        assert!(lease(json!({ "expiresAt": "2026-01-01T00:00:00Z" })).is_none());
+        assert!(lease(&json!({ "group": "gpu0" })).is_none());
+        assert!(lease(&json!({ "group": "gpu0", "expiresAt": "tomorrow" })).is_none());
+        assert!(lease(&json!({ "expiresAt": "2026-01-01T00:00:00Z" })).is_none());
     }
 }

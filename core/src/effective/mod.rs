@@ -102,10 +102,7 @@ impl Effective {
     pub fn of(model: &Model, generation: u64, defaults: &Defaults) -> Result<Self, Vec<Complaint>> {
         let spec = &model.spec;
         let mut complaints = Vec::new();
-        let name = model.metadata.name.as_deref().unwrap_or_default();
-        if name.is_empty() {
-            complaints.push(Complaint::error("metadata.name", "missing; give the model a name"));
-        }
+        let name = wanted(name_of(model).map(Some), &mut complaints).unwrap_or_default();
         let backend = wanted(backend_of(model).map(Some), &mut complaints);
         let config = Config::of(Some(&spec.config));
         let preload = wanted(config.flag("preloadOnDeploy"), &mut complaints).unwrap_or(false);
@@ -163,6 +160,11 @@ impl Effective {
             id,
         })
     }
+}
+
+fn name_of(model: &Model) -> Result<&str, Complaint> {
+    let name = model.metadata.name.as_deref().filter(|name| !name.is_empty());
+    name.ok_or_else(|| Complaint::error("metadata.name", "missing; give the model a name"))
 }
 
 /// The value, or nothing and one more complaint.
