@@ -26,7 +26,8 @@ impl Standing {
         Self { phase: Some(Phase::Failed), failure: Some(failure), ..Self::default() }
     }
 
-    /// Whether the controller is deciding about it, so that demand must reach it at once.
+    /// Whether the controller has decided about it: it serves and stays. Otherwise what is asked for has to
+    /// reach the controller at once.
     pub fn settled(&self) -> bool {
         self.phase == Some(Phase::Ready) && !self.draining
     }
