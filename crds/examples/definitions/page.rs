@@ -9,10 +9,10 @@ use serde_json::Value;
 
 /// The page of `kind`, whose definition is this.
 pub(crate) fn page(kind: &str, definition: &Value) -> String {
-    let version = &definition["spec"]["versions"][0];
-    let schema = &version["schema"]["openAPIV3Schema"];
-    let group = text(&definition["spec"]["group"]);
-    let name = text(&version["name"]);
+    let version = at(definition, "/spec/versions/0");
+    let schema = at(version, "/schema/openAPIV3Schema");
+    let group = text(at(definition, "/spec/group"));
+    let name = text(at(version, "/name"));
     let mut page = format!(
         "# {kind}\n\nMade from `crds/src` by `cargo xtask generate`; do not edit.\n\n\
          `apiVersion: {group}/{name}`, `kind: {kind}`. {}\n\n\
@@ -20,15 +20,15 @@ pub(crate) fn page(kind: &str, definition: &Value) -> String {
          quantity like `500m`, `4Gi` or `2`.\n",
         sentence(schema)
     );
-    section(&mut page, "spec", &schema["properties"]["spec"]);
+    section(&mut page, "spec", at(schema, "/properties/spec"));
     page.push_str("\n# What the controller says in `status`\n");
-    section(&mut page, "status", &schema["properties"]["status"]);
+    section(&mut page, "status", at(schema, "/properties/status"));
     page
 }
 
 /// The fields of one object, then each object among them.
 fn section(page: &mut String, path: &str, schema: &Value) {
-    let required: Vec<&str> = list(&schema["required"]).map(text).collect();
+    let required: Vec<&str> = list(at(schema, "/required")).map(text).collect();
     let mut inner = Vec::new();
     // Writing to a String cannot fail.
     let _ = writeln!(page, "\n## {path}\n");
@@ -36,17 +36,18 @@ fn section(page: &mut String, path: &str, schema: &Value) {
         let _ = writeln!(page, "{}\n", sentence(schema));
     }
     let _ = writeln!(page, "| field | type | meaning |\n|---|---|---|");
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+    for (name, field) in at(schema, "/properties").as_object().into_iter().flatten() {
         let must = if required.contains(&name.as_str()) { "*required*, " } else { "" };
         let _ = writeln!(page, "| `{name}` | {must}{} | {} |", kind_of(field), sentence(field));
-        let item = if field["items"].is_object() { &field["items"] } else { field };
-        if item["properties"].is_object() && !foreign(name) {
-            let mark = if field["items"].is_object() { "[]" } else { "" };
+        let item = if at(field, "/items").is_object() { at(field, "/items") } else { field };
+        if at(item, "/properties").is_object() && !foreign(name) {
+            let mark = if at(field, "/items").is_object() { "[]" } else { "" };
             inner.push((format!("{path}.{name}{mark}"), item));
         }
     }
-    let rules: Vec<&str> =
-        list(&schema["x-kubernetes-validations"]).map(|rule| text(&rule["message"])).collect();
+    let rules: Vec<&str> = list(at(schema, "/x-kubernetes-validations"))
+        .map(|rule| text(at(rule, "/message")))
+        .collect();
     if !rules.is_empty() {
         page.push_str("\nRefused:\n\n");
         for rule in rules {
@@ -65,29 +66,31 @@ fn foreign(field: &str) -> bool {
 
 /// A field's type in words.
 fn kind_of(field: &Value) -> String {
-    let choices: Vec<String> =
-        list(&field["enum"]).filter_map(Value::as_str).map(|word| format!("`{word}`")).collect();
+    let choices: Vec<String> = list(at(field, "/enum"))
+        .filter_map(Value::as_str)
+        .map(|word| format!("`{word}`"))
+        .collect();
     if !choices.is_empty() {
         return choices.join(", ");
     }
-    if field["x-kubernetes-int-or-string"] == true {
+    if at(field, "/x-kubernetes-int-or-string") == true {
         return "quantity".to_owned();
     }
-    let pattern = text(&field["pattern"]);
-    match text(&field["type"]) {
+    let pattern = text(at(field, "/pattern"));
+    match text(at(field, "/type")) {
         "string" if pattern.contains("(h|m|s|ms)") => "duration".to_owned(),
-        "string" if text(&field["format"]) == "date-time" => "time".to_owned(),
+        "string" if text(at(field, "/format")) == "date-time" => "time".to_owned(),
         "string" => "text".to_owned(),
         "boolean" => "`true`, `false`".to_owned(),
-        "array" => format!("list of {}", plural(&field["items"])),
+        "array" => format!("list of {}", plural(at(field, "/items"))),
         "integer" | "number" => number(field),
-        _ if field["additionalProperties"].is_object() => "map".to_owned(),
+        _ if at(field, "/additionalProperties").is_object() => "map".to_owned(),
         _ => "object".to_owned(),
     }
 }
 
 fn plural(items: &Value) -> &'static str {
-    match text(&items["type"]) {
+    match text(at(items, "/type")) {
         "string" => "texts",
         "integer" | "number" => "numbers",
         _ => "objects",
@@ -97,7 +100,7 @@ fn plural(items: &Value) -> &'static str {
 /// `1 to 100`, as far as there are bounds.
 fn number(field: &Value) -> String {
     let whole = |bound: &Value| bound.as_f64().map(|bound| format!("{bound}"));
-    match (whole(&field["minimum"]), whole(&field["maximum"])) {
+    match (whole(at(field, "/minimum")), whole(at(field, "/maximum"))) {
         (Some(least), Some(most)) => format!("{least} to {most}"),
         (Some(least), None) => format!("{least} or more"),
         (None, Some(most)) => format!("{most} or less"),
@@ -107,7 +110,7 @@ fn number(field: &Value) -> String {
 
 /// A description on one line of a table.
 fn sentence(schema: &Value) -> String {
-    let words: Vec<&str> = text(&schema["description"]).split_whitespace().collect();
+    let words: Vec<&str> = text(at(schema, "/description")).split_whitespace().collect();
     escaped(&words.join(" "))
 }
 
@@ -118,6 +121,11 @@ fn escaped(text: &str) -> String {
         if number % 2 == 0 { part.replace('<', "&lt;") } else { part.to_owned() }
     });
     parts.collect::<Vec<_>>().join("`")
+}
+
+/// The value at a path like `/spec/group`; null where there is none.
+fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
+    value.pointer(path).unwrap_or(&Value::Null)
 }
 
 fn text(value: &Value) -> &str {
