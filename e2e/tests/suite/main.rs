@@ -12,6 +12,7 @@ mod cluster;
 mod controller;
 mod crds;
 mod gateway;
+mod journey;
 mod kubelet;
 mod machine;
 mod network;

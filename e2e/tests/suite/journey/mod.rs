@@ -1,0 +1,51 @@
+//! What a person does with FlexInfer on a cluster, from the first command to the last, in one story.
+
+mod person;
+
+use person::Person;
+
+const MODEL: &str = r#"
+apiVersion: inference.flexinfer.ai/v1alpha2
+kind: Model
+metadata:
+  name: hello
+spec:
+  backend: simulator
+  serverless:
+    idleTimeout: 6s
+  config:
+    loadTime: 1500ms
+"#;
+
+#[tokio::test]
+#[ignore = "seen to pass as far as the first answer; `cargo xtask e2e journey` runs it"]
+async fn from_helm_install_to_helm_uninstall() {
+    let person = Person::with_an_empty_cluster().await;
+
+    person.installs_the_chart().await;
+    person.sees_the_agent_label_the_nodes().await;
+
+    person.applies(MODEL).await;
+    person.sees("hello", "Idle").await;
+    assert!(person.pods_of("hello").await.is_empty(), "it was not asked for and runs");
+
+    // The first call wakes it, and is held until it is awake.
+    let (answer, phases) = tokio::join!(person.asks("hello"), person.watches_until_ready("hello"));
+    assert!(!answer.is_empty(), "the model said nothing");
+    assert!(phases.iter().any(|phase| phase == "Loading"), "it never loaded: {phases:?}");
+
+    person.sees("hello", "Idle").await;
+    person.sees_no_pods_of("hello").await;
+
+    person.asks("hello").await;
+    person.sees("hello", "Ready").await;
+
+    person.changes_the_image_of("hello", person::NEXT_IMAGE).await;
+    person.sees_pods_with("hello", person::NEXT_IMAGE).await;
+    person.asks("hello").await;
+
+    person.deletes("hello").await;
+    person.sees_nothing_left_of("hello").await;
+
+    person.uninstalls_the_chart().await;
+}
