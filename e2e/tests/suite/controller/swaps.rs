@@ -4,7 +4,7 @@ use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::{Phase, SharedGroupState};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
 use super::{Desk, simulated};
@@ -114,7 +114,7 @@ async fn a_training_job_that_leases_the_gpu_keeps_models_off_it() {
     let desk = Desk::new().await;
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
         Api::namespaced(desk.world().client.clone(), &desk.world().namespace);
-    let until = Timestamp::now() + std::time::Duration::from_secs(6);
+    let until = Timestamp::now() + std::time::Duration::from_secs(3600);
     let metadata = ObjectMeta {
         name: Some("gpu-lease-gpu0".into()),
         labels: Some([("ai.flexinfer/gpu-lease".to_owned(), "true".to_owned())].into()),
@@ -133,6 +133,8 @@ async fn a_training_job_that_leases_the_gpu_keeps_models_off_it() {
     };
     desk.until("told of the lease", "low", told).await;
     assert_eq!(desk.replicas("low").await, Some(0));
+    maps.delete("gpu-lease-gpu0", &DeleteParams::default()).await.unwrap();
+    desk.traffic("low", 0, 1).await;
     desk.until_phase("low", Phase::Ready).await;
 }
 
