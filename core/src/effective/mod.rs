@@ -127,6 +127,7 @@ impl Effective {
         let serverless = spec.serverless.clone().unwrap_or_default();
         let litellm = spec.litellm.clone().unwrap_or_default();
         let (min_replicas, max_replicas) = replicas(&serverless);
+        let idle = serverless.idle_timeout;
         Ok(Self {
             generation,
             group,
@@ -138,9 +139,7 @@ impl Effective {
             drain_limit: gpu.drain_timeout.map_or_else(|| backend.drain_limit(), Into::into),
             min_replicas,
             max_replicas,
-            idle_timeout: serverless
-                .idle_timeout
-                .map_or_else(|| backend.idle_timeout(), Into::into),
+            idle_timeout: idle.map_or_else(|| backend.idle_timeout(), Into::into),
             cold_start_timeout: serverless.cold_start_timeout.map(Into::into),
             startup_limit: backend.startup_limit(config),
             preload: preload && !shared,
