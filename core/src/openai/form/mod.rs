@@ -184,7 +184,13 @@ impl FormScanner {
         // The blank line's own end is left, as a delimiter may try to use it for its own.
         let content = end + LINE_END.len();
         self.blank_line = Some(self.place + used + content);
-        let names_model = part::names_model(rest.get(..end).unwrap_or_default());
+        let headers = rest.get(..end).unwrap_or_default();
+        if !part::well_formed(headers) {
+            return Err(invalid(
+                "a part has a header line that is not a name, a colon and a value",
+            ));
+        }
+        let names_model = part::names_model(headers);
         self.state = if names_model { State::Model(Vec::new()) } else { State::Passing };
         Ok(Step { used: content, more: true })
     }

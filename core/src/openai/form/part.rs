@@ -2,6 +2,15 @@
 
 use crate::openai::content_type::{Parameters, split};
 
+/// Whether these headers, from the line end before them on, are lines of a name and a value each. What is
+/// not, some readers take for the end of the headers, and read the rest as another part.
+pub(super) fn well_formed(headers: &[u8]) -> bool {
+    let lines = String::from_utf8_lossy(headers);
+    let lines = lines.strip_prefix("\r\n").unwrap_or(&lines).split("\r\n");
+    let named = |line: &str| line.split_once(':').is_some_and(|(name, _)| !name.trim().is_empty());
+    lines.into_iter().all(|line| named(line) && !line.contains(['\r', '\n']))
+}
+
 /// Whether a part with these headers is the field `model`. A file is no field, whatever its name.
 pub(super) fn names_model(headers: &[u8]) -> bool {
     let headers = String::from_utf8_lossy(headers);

@@ -205,6 +205,18 @@ fn tricky_content() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(pieces, 0..8).prop_map(|pieces| pieces.concat())
 }
 
+/// Where a lone line feed ends a part's headers for some readers, the next part is theirs to see and not
+/// ours, or the other way round.
+#[test]
+fn header_lines_that_end_in_a_way_of_their_own_are_refused() {
+    for bad in ["\n", "junk", ": nameless", "a: b\nc: d", "a: b\rc: d"] {
+        let part = format!("--XB\r\n{bad}\r\n\r\nx\r\n");
+        let form = body(&[part.as_bytes(), field("model", "m").as_bytes()]);
+        let refused = scan_cut("XB", &form, form.len());
+        assert!(refused.is_err(), "{bad:?} is {refused:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn it_reads_what_multer_reads(
