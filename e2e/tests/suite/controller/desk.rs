@@ -161,7 +161,8 @@ impl Desk {
 
     /// The reasons of the events about a Model, oldest first.
     pub(crate) async fn events(&self, model: &str) -> Vec<String> {
-        let fields = format!("--field-selector=involvedObject.name={model}");
+        let fields =
+            format!("--field-selector=involvedObject.kind=Model,involvedObject.name={model}");
         let arguments = ["get", "events", &fields, "--sort-by=.metadata.creationTimestamp"];
         let columns = "--output=custom-columns=:.reason";
         let printed = self.models.succeed(&[&arguments[..], &[columns]].concat(), "").await;
