@@ -26,7 +26,10 @@ pub(crate) async fn connect(
     if let Some(another) = retry.and_then(|retry| another_slot(parts, context, retry)) {
         dispatch::dispatch(session, context, another).await?;
     }
-    context.attempt.connections += 1;
+    // That a kept connection had been closed says nothing of the engine: the new one is the same try.
+    if retry != Some(Retry::NewConnection) {
+        context.attempt.connections += 1;
+    }
     let Some(booking) = &context.attempt.booking else {
         return Err(Rejection::Internal.into());
     };

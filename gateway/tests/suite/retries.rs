@@ -1,5 +1,6 @@
 //! What the engine cannot have begun is tried again; everything else is answered once.
 
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,6 +49,38 @@ async fn route_02_a_kept_connection_that_the_engine_closed_is_replaced_once() {
         assert_eq!((engine.connections(), world.desk.booked(), world.desk.rebooked()), (2, 2, 0));
         assert!(eventually(BOUND, || world.at_rest()).await);
     }
+}
+
+/// Answers one request, and is gone when the next one arrives on the connection that was kept.
+fn gone_with_its_second_request() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        drop(listener);
+        let (mut request, mut some) = (Vec::new(), [0; 4096]);
+        while !request.ends_with(b"}") {
+            let read = client.read(&mut some).unwrap();
+            request.extend_from_slice(&some[..read]);
+        }
+        client.write_all(&answer(200, &[], b"{}")).unwrap();
+        let _ = client.read(&mut some);
+    });
+    address
+}
+
+#[tokio::test]
+async fn route_02_a_kept_connection_that_was_closed_leaves_the_tries_for_another_engine() {
+    let other = Origin::answering("{}").await.unwrap();
+    let world = World::new(gone_with_its_second_request(), vec![model("m", None)]);
+    world.desk.set_spare(other.address);
+    let mut client = Client::connect(world.address).await.unwrap();
+    for _ in 0..2 {
+        client.post(CHAT, &body(100)).await.unwrap();
+        assert_eq!(client.answer().await.unwrap().status(), 200);
+    }
+    assert_eq!((other.requests().len(), world.desk.rebooked()), (1, 1));
+    assert!(eventually(BOUND, || world.at_rest()).await);
 }
 
 #[tokio::test]
