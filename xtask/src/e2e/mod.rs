@@ -93,9 +93,6 @@ fn suite(path: &str) -> Result<Command> {
         namespaces::enclose(&mut cargo)?;
     }
     cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--", path]);
-    if path.starts_with("journey::") {
-        cargo.arg("--include-ignored");
-    }
     cargo.env("KUBEBUILDER_ASSETS", programs).env("FLEXINFER_KUBECTL", kubectl);
     if path.is_empty() || WITH_HELM.iter().any(|module| path.starts_with(module)) {
         cargo.env("FLEXINFER_HELM", helm::program()?);

@@ -18,7 +18,6 @@ spec:
 "#;
 
 #[tokio::test]
-#[ignore = "seen to pass as far as the first answer; `cargo xtask e2e journey` runs it"]
 async fn from_helm_install_to_helm_uninstall() {
     let person = Person::with_an_empty_cluster().await;
 
