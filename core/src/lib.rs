@@ -34,3 +34,6 @@ pub mod retrying;
 pub mod routing;
 pub mod scaling;
 pub mod sharing;
+
+#[cfg(test)]
+mod tests;

@@ -4,29 +4,13 @@
 use std::time::Duration;
 
 use super::*;
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/backends.md");
+use crate::tests::page;
 
 #[test]
 fn the_page_about_backends_has_the_tables_of_the_code() {
     let written = include_str!("../../../../docs/backends.md");
-    let mut page = written.to_owned();
-    replace(&mut page, "backends", &overview());
-    replace(&mut page, "options", &options());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(PAGE, &page).expect("docs/backends.md can be written");
-    } else {
-        assert_eq!(page, written, "run with UPDATE_DOCS=1 to write the tables anew");
-    }
-}
-
-/// Puts `text` between the page's two marks called `name`.
-fn replace(page: &mut String, name: &str, text: &str) {
-    let begin = format!("<!-- generated: {name} -->\n");
-    let end = format!("<!-- end: {name} -->");
-    let from = page.find(&begin).expect("the first mark") + begin.len();
-    let to = page.find(&end).expect("the second mark");
-    page.replace_range(from..to, &format!("\n{text}\n"));
+    let tables = [("backends", overview()), ("options", options())];
+    page::has_tables("backends.md", written, &tables);
 }
 
 fn overview() -> String {

@@ -7,30 +7,13 @@ use crate::backends::{Api, Backend};
 use crate::openai::apis::{ModelAt, OPERATIONS, OWN, Operation, Streams, Tie};
 use crate::openai::{Dialect, error_body};
 use crate::rejection::Rejection;
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/apis.md");
+use crate::tests::page;
 
 #[test]
 fn the_page_about_apis_has_the_tables_of_the_code() {
     let written = include_str!("../../../../docs/apis.md");
-    let mut page = written.to_owned();
-    replace(&mut page, "operations", &operations());
-    replace(&mut page, "own", &own());
-    replace(&mut page, "dialects", &dialects());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(PAGE, &page).expect("docs/apis.md can be written");
-    } else {
-        assert_eq!(page, written, "run with UPDATE_DOCS=1 to write the tables anew");
-    }
-}
-
-/// Puts `text` between the page's two marks called `name`.
-fn replace(page: &mut String, name: &str, text: &str) {
-    let begin = format!("<!-- generated: {name} -->\n");
-    let end = format!("<!-- end: {name} -->");
-    let from = page.find(&begin).expect("the first mark") + begin.len();
-    let to = page.find(&end).expect("the second mark");
-    page.replace_range(from..to, &format!("\n{text}\n"));
+    let tables = [("operations", operations()), ("own", own()), ("dialects", dialects())];
+    page::has_tables("apis.md", written, &tables);
 }
 
 fn operations() -> String {
