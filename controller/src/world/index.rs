@@ -9,7 +9,6 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_crds::model::ModelStatus;
 use flexinfer_crds::{Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -19,7 +18,9 @@ use kube::{Resource, ResourceExt as _};
 use super::leases::Lease;
 use super::member::{Meaning, Member};
 use super::names::Names;
+use super::news::{Named as _, busier, id_of, newer, renew, same_spec};
 use super::nodes::Nodes;
+use super::objects::{Kind, Objects};
 use super::owner::Owner;
 use super::{Claims, Sight};
 
@@ -42,18 +43,6 @@ struct Seen {
     meaning: Meaning,
     demand: Demand,
     record: Record,
-}
-
-/// What was made for a model. May be known before the model is.
-#[derive(Default)]
-struct Objects {
-    deployment: Option<Arc<Deployment>>,
-    applied_generation: Option<i64>,
-    service: Option<Arc<Service>>,
-    files: Option<Arc<ConfigMap>>,
-    jobs: BTreeMap<String, Arc<Job>>,
-    job_pods: BTreeMap<String, Arc<Pod>>,
-    pods: BTreeMap<String, Arc<Pod>>,
 }
 
 impl Index {
@@ -361,110 +350,4 @@ impl Index {
         self.objects.retain(|_, objects| !objects.empty());
         changed.iter().flat_map(|owner| self.group(owner)).collect()
     }
-}
-
-/// The kinds of object that are made for models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Deployment,
-    Service,
-    Files,
-    Job,
-    Pod,
-}
-
-impl Objects {
-    fn empty(&self) -> bool {
-        self.deployment.is_none()
-            && self.service.is_none()
-            && self.files.is_none()
-            && self.jobs.is_empty()
-            && self.job_pods.is_empty()
-            && self.pods.is_empty()
-    }
-
-    /// Whether anything went.
-    fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> bool {
-        let there = |object: &dyn Named| listed.contains(&object.place());
-        match kind {
-            Kind::Deployment => {
-                let gone = self.deployment.take_if(|known| !there(&**known)).is_some();
-                if gone {
-                    self.applied_generation = None;
-                }
-                gone
-            }
-            Kind::Service => self.service.take_if(|known| !there(&**known)).is_some(),
-            Kind::Files => self.files.take_if(|known| !there(&**known)).is_some(),
-            Kind::Job => {
-                let before = self.jobs.len();
-                self.jobs.retain(|_, job| there(&**job));
-                before != self.jobs.len()
-            }
-            Kind::Pod => {
-                let before = self.pods.len() + self.job_pods.len();
-                self.pods.retain(|_, pod| there(&**pod));
-                self.job_pods.retain(|_, pod| there(&**pod));
-                before != self.pods.len() + self.job_pods.len()
-            }
-        }
-    }
-}
-
-/// Where an object is.
-pub(super) trait Named {
-    /// Its namespace and name.
-    fn place(&self) -> (String, String);
-}
-
-impl<K: Resource> Named for K {
-    fn place(&self) -> (String, String) {
-        (self.namespace().unwrap_or_default(), self.name_any())
-    }
-}
-
-/// Which Model this is.
-pub(super) fn id_of(model: &Model) -> ModelId {
-    ModelId::new(&model.namespace().unwrap_or_default(), &model.name_any())
-}
-
-/// Takes over a sight of an object, unless a later one is known.
-fn renew<K: Resource>(known: &mut Option<Arc<K>>, seen: K) {
-    if known.as_deref().is_none_or(|known| !newer(known, &seen)) {
-        *known = Some(Arc::new(seen));
-    }
-}
-
-/// Whether `known` is a later sight of the same object than `seen`. Versions of one object count up.
-fn newer(known: &impl Resource, seen: &impl Resource) -> bool {
-    let version = |version: Option<String>| version.and_then(|text| text.parse::<u64>().ok());
-    let same = known.meta().uid == seen.meta().uid;
-    same && version(known.resource_version()) > version(seen.resource_version())
-}
-
-/// Whether anything but the status is the same.
-fn same_spec(before: &Model, after: &Model) -> bool {
-    let (before, after) = (&before.metadata, &after.metadata);
-    before.uid == after.uid
-        && before.generation == after.generation
-        && before.annotations == after.annotations
-        && before.labels == after.labels
-        && before.finalizers == after.finalizers
-        && before.deletion_timestamp == after.deletion_timestamp
-}
-
-/// Whether gateways have something else to say than before: what they only renew is not it.
-fn busier(before: Option<&ModelStatus>, after: Option<&ModelStatus>) -> bool {
-    let counts = |status: Option<&ModelStatus>| -> Vec<(String, i32, i32)> {
-        let entries = status.into_iter().flat_map(|status| &status.traffic);
-        entries.map(|entry| (entry.gateway.clone(), entry.in_flight, entry.waiting)).collect()
-    };
-    let asleep = |status: Option<&ModelStatus>| {
-        let ready = status.into_iter().flat_map(|status| &status.conditions);
-        !ready.into_iter().any(|found| found.type_ == "Ready" && found.status == "True")
-    };
-    let last = |status: Option<&ModelStatus>| {
-        status.and_then(|status| status.last_active_time.as_ref()).map(|time| time.0)
-    };
-    counts(before) != counts(after) || (asleep(after) && last(before) != last(after))
 }

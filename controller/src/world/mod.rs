@@ -7,7 +7,9 @@ mod index;
 mod leases;
 mod member;
 mod names;
+mod news;
 mod nodes;
+mod objects;
 mod owner;
 mod watches;
 

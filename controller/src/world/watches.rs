@@ -23,7 +23,9 @@ use tokio::sync::watch as tokio_watch;
 use tokio::task::JoinSet;
 
 use super::World;
-use super::index::{Index, Kind, Named as _, id_of};
+use super::index::Index;
+use super::news::{Named as _, id_of};
+use super::objects::Kind;
 
 /// Tells when everything was listed once.
 pub(crate) type Watched = tokio_watch::Receiver<usize>;
