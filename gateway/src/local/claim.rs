@@ -8,7 +8,17 @@ use std::path::{Path, PathBuf};
 /// A folder that no other gateway may use while this lives.
 #[derive(Debug)]
 pub struct Claim {
-    _locked: File,
+    locked: File,
+}
+
+impl Drop for Claim {
+    /// Closing the file is not enough: a process that is being started holds a copy of every open
+    /// file until its program runs, and with it the lock.
+    fn drop(&mut self) {
+        if let Err(error) = self.locked.unlock() {
+            tracing::debug!(%error, "a claimed folder is let go when its file closes");
+        }
+    }
 }
 
 /// Why a folder cannot be claimed.
@@ -42,7 +52,7 @@ impl Claim {
         let unopened = |source| ClaimError::Unopened { folder: folder.to_path_buf(), source };
         let opened = File::open(folder).map_err(unopened)?;
         match opened.try_lock() {
-            Ok(()) => Ok(Self { _locked: opened }),
+            Ok(()) => Ok(Self { locked: opened }),
             Err(TryLockError::WouldBlock) => {
                 let holder = holder(&opened)
                     .map_or_else(String::new, |process| format!(" (process {process})"));
