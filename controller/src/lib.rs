@@ -11,4 +11,3 @@ mod world;
 
 pub mod run;
 pub mod scheduler;
-pub mod telemetry;

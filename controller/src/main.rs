@@ -4,14 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use flexinfer_controller::{run, scheduler, telemetry};
+use flexinfer_controller::{run, scheduler};
+use flexinfer_telemetry::{log, traces};
 
 /// Turns Models into running engines, and decides who holds a shared GPU.
 #[derive(Debug, Parser)]
 #[command(name = "flexinfer-controller", version, propagate_version = true, max_term_width = 100)]
 struct CommandLine {
     #[command(flatten)]
-    log: telemetry::Arguments,
+    log: log::Arguments,
+    #[command(flatten)]
+    traces: traces::Arguments,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -46,7 +49,12 @@ fn start(line: CommandLine) -> anyhow::Result<()> {
         Some(command) => command,
         None => Command::Run(Box::new(RunAlone::parse_from(["flexinfer-controller"]).arguments)),
     };
-    telemetry::begin(&line.log).context("the log cannot be set up")?;
+    log::begin(line.log.log_format, line.log.log_level).context("the log cannot be set up")?;
+    let service = match command {
+        Command::Run(_) => "flexinfer-controller",
+        Command::Scheduler(_) => "flexinfer-scheduler",
+    };
+    let traces = traces::begin(&line.traces, service)?;
     let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
     let ending = runtime.block_on(async {
         match command {
@@ -56,5 +64,6 @@ fn start(line: CommandLine) -> anyhow::Result<()> {
     });
     // Whatever still runs in the background belongs to something that was given up on.
     runtime.shutdown_background();
+    traces.end();
     ending
 }

@@ -19,6 +19,7 @@ use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Upload, Watch};
+use crate::spans::Spans;
 use crate::stages::tie::Tied;
 
 /// One request.
@@ -29,6 +30,8 @@ pub struct Context {
     pub(crate) in_flight: Option<InFlight>,
     /// `X-Request-ID`: the client's, or one made here.
     pub(crate) request_id: Option<HeaderValue>,
+    /// What its trace tells.
+    pub(crate) spans: Spans,
     /// In whose words it is refused, if it is.
     pub(crate) dialect: Dialect,
     /// The page in a browser that asks.
@@ -180,6 +183,7 @@ impl Context {
             started: Instant::now(),
             in_flight: None,
             request_id: None,
+            spans: Spans::default(),
             dialect: Dialect::default(),
             page: Page::default(),
             ruled: Ruled::default(),

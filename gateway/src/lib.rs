@@ -18,6 +18,7 @@ pub mod secrets;
 pub mod server;
 pub mod settings;
 pub mod signals;
+mod spans;
 pub mod telemetry;
 
 mod ask;

@@ -42,11 +42,7 @@ fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
         print!("{}", settings.serve.page());
         return Ok(());
     }
-    let runtime = prepare(&settings.serve)?;
-    let outcome = runtime.block_on(local::run(&arguments.models, settings));
-    // What still runs in the background belongs to requests that were given up on.
-    runtime.shutdown_background();
-    outcome
+    serve(&settings.serve.clone(), local::run(&arguments.models, settings))
 }
 
 fn serve_cluster(arguments: &KubernetesArguments) -> anyhow::Result<()> {
@@ -56,20 +52,24 @@ fn serve_cluster(arguments: &KubernetesArguments) -> anyhow::Result<()> {
         print!("{}", settings.serve.page());
         return Ok(());
     }
-    let runtime = prepare(&settings.serve)?;
-    let outcome = runtime.block_on(kubernetes::run(settings));
-    runtime.shutdown_background();
-    outcome
+    serve(&settings.serve.clone(), kubernetes::run(settings))
 }
 
-/// The log, the open files and the threads of a process that serves.
-fn prepare(settings: &Settings) -> anyhow::Result<tokio::runtime::Runtime> {
-    telemetry::begin(settings.log_format, settings.log_level.clone())
-        .context("the log cannot be set up")?;
+/// Gives `serving` the log, the spans, the open files and the threads that it needs, until it ends.
+fn serve(
+    settings: &Settings,
+    serving: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let traces = telemetry::begin(settings)?;
     open_files::allow_many();
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.threads)
         .enable_all()
         .build()
-        .context("the runtime cannot be started")
+        .context("the runtime cannot be started")?;
+    let outcome = runtime.block_on(serving);
+    // What still runs in the background belongs to requests that were given up on.
+    runtime.shutdown_background();
+    traces.end();
+    outcome
 }

@@ -8,6 +8,7 @@ use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::EndpointId;
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::routing::{Pins, Preferences};
+use flexinfer_telemetry::traces::Tracer;
 use parking_lot::Mutex;
 
 use crate::labels::Labels;
@@ -75,4 +76,6 @@ pub struct Parts {
     pub lifecycle: Arc<Lifecycle>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Who is told what each request was about, if somebody is.
+    pub tracer: Tracer,
 }

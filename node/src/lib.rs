@@ -7,7 +7,6 @@ pub mod check;
 pub mod ending;
 pub mod fetch;
 pub mod flash;
-pub mod telemetry;
 mod weights;
 
 mod progress;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{agent, bench, check, fetch, flash, telemetry};
+use flexinfer_node::{agent, bench, check, fetch, flash};
+use flexinfer_telemetry::log;
 
 /// What a GPU node needs: its labels, weights brought to where the engine reads them, and how fast it is
 /// with them.
@@ -13,7 +14,7 @@ use flexinfer_node::{agent, bench, check, fetch, flash, telemetry};
 #[command(name = "flexinfer-node", version, propagate_version = true, max_term_width = 100)]
 struct CommandLine {
     #[command(flatten)]
-    log: telemetry::Arguments,
+    log: log::Arguments,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn run(line: CommandLine) -> anyhow::Result<Ending> {
-    telemetry::begin(&line.log).context("the log cannot be set up")?;
+    log::begin(line.log.log_format, line.log.log_level).context("the log cannot be set up")?;
     let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
     let ending = runtime.block_on(async {
         match line.command {

@@ -1,14 +1,16 @@
 //! What tests of several crates need: an HTTP/1.1 origin that answers by a script, clients that control
-//! every byte, a bounded wait for a state, and child programs that die with the test. Nothing here sleeps
+//! every byte, a collector of spans, a bounded wait for a state, and child programs that die with the test. Nothing here sleeps
 //! to wait for a state, and every port comes from the system.
 
 pub mod client;
+mod collector;
 mod eventually;
 pub mod framing;
 pub mod h2_client;
 pub mod origin;
 mod program;
 
+pub use collector::{Collector, Told};
 pub use eventually::{eventually, eventually_async};
 pub use flexinfer_simulator as simulator;
 pub use program::{Program, ending_signal};

@@ -14,6 +14,7 @@ use std::time::Duration;
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::planning::objects::Settings;
 use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, Wanted, plan};
+use flexinfer_telemetry::traces::Tracer;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
 use parking_lot::Mutex;
@@ -38,6 +39,7 @@ pub(crate) struct Reconciler {
     settings: Settings,
     writer: Writer,
     metrics: Metrics,
+    tracer: Tracer,
     /// How often each group has failed in a row.
     failures: Mutex<BTreeMap<GroupId, u32>>,
 }
@@ -51,7 +53,8 @@ impl Reconciler {
         metrics: Metrics,
     ) -> Self {
         let writer = Writer::new(client, leadership);
-        Self { world, settings, writer, metrics, failures: Mutex::new(BTreeMap::new()) }
+        let (tracer, failures) = (Tracer::of_this_process(), Mutex::new(BTreeMap::new()));
+        Self { world, settings, writer, metrics, tracer, failures }
     }
 
     /// Looks at groups as they become due, `at_once` of them side by side, for ever.
@@ -64,7 +67,13 @@ impl Reconciler {
         loop {
             let turn = self.world.queue.next().await;
             let group = turn.key().clone();
-            let result = Box::pin(self.look(&group)).await;
+            let span = self.tracer.doing("controller.reconcile");
+            span.note("flexinfer.group", group.to_string());
+            let result = span.around(Box::pin(self.look(&group))).await;
+            if let Err(error) = &result {
+                span.fail(&error.to_string());
+            }
+            drop(span);
             self.metrics.reconciled(result.is_ok());
             match result {
                 Ok(()) => {

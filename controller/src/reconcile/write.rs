@@ -5,6 +5,7 @@ use std::time::Duration;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::{Model, keys};
+use flexinfer_telemetry::traces::Tracer;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource};
@@ -26,12 +27,14 @@ pub(super) struct Writer {
     client: Client,
     recorder: Recorder,
     leadership: Leadership,
+    tracer: Tracer,
 }
 
 impl Writer {
     pub(super) fn new(client: Client, leadership: Leadership) -> Self {
         let reporter = Reporter::from(keys::FIELD_MANAGER);
-        Self { recorder: Recorder::new(client.clone(), reporter), client, leadership }
+        let recorder = Recorder::new(client.clone(), reporter);
+        Self { client, recorder, leadership, tracer: Tracer::of_this_process() }
     }
 
     /// The objects of a kind in a model's namespace.
@@ -61,11 +64,15 @@ impl Writer {
     ) -> Result<T, Error> {
         let left = self.leadership.left().ok_or(Error::LeadLost)?;
         let limit = left.min(LONGEST);
-        match timeout(limit, write).await {
-            Ok(Ok(written)) => Ok(written),
-            Ok(Err(source)) => Err(Error::Refused { act, source: Box::new(source) }),
-            Err(_) => Err(Error::Silent { act, limit }),
-        }
+        let span = self.tracer.asking("controller.write");
+        span.note("flexinfer.act", act.clone());
+        let written = match timeout(limit, write).await {
+            Ok(Ok(written)) => return Ok(written),
+            Ok(Err(source)) => Error::Refused { act, source: Box::new(source) },
+            Err(_) => Error::Silent { act, limit },
+        };
+        span.fail(&written.to_string());
+        Err(written)
     }
 
     /// Tells about a Model. One that cannot be told is only logged: the status says it too.

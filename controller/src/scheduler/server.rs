@@ -9,9 +9,9 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use flexinfer_telemetry::traces::{Span, Tracer};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{Span, field, info_span};
 
 use super::arguments::Arguments;
 use super::deciding::Extender;
@@ -55,30 +55,21 @@ fn router(extender: Arc<Extender>) -> Router {
 }
 
 async fn filter(State(extender): State<Arc<Extender>>, head: HeaderMap, body: Bytes) -> Response {
-    let span = info_span!("scheduler.filter", traceparent = field::Empty);
-    let _entered = traced(&span, &head).enter();
-    answer(extender.filter(&body))
+    let span = Tracer::of_this_process().answering("scheduler.filter", &head);
+    answer(extender.filter(&body), &span)
 }
 
 async fn score(State(extender): State<Arc<Extender>>, head: HeaderMap, body: Bytes) -> Response {
-    let span = info_span!("scheduler.score", traceparent = field::Empty);
-    let _entered = traced(&span, &head).enter();
-    answer(extender.score(&body))
+    let span = Tracer::of_this_process().answering("scheduler.score", &head);
+    answer(extender.score(&body), &span)
 }
 
-/// Notes which trace a question belongs to, if the scheduler says.
-fn traced<'a>(span: &'a Span, head: &HeaderMap) -> &'a Span {
-    if let Some(parent) = head.get("traceparent").and_then(|value| value.to_str().ok()) {
-        span.record("traceparent", parent);
-    }
-    span
-}
-
-fn answer(answered: Result<Vec<u8>, BadQuestion>) -> Response {
+fn answer(answered: Result<Vec<u8>, BadQuestion>, span: &Span) -> Response {
     match answered {
         Ok(answer) => json(answer),
         Err(error) => {
             tracing::warn!(error = %error, "a question cannot be understood");
+            span.fail("not understood");
             (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response()
         }
     }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::openai::Liveness;
 use flexinfer_crds::model::Phase;
+use flexinfer_telemetry::traces::Tracer;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -175,6 +176,7 @@ impl Cluster {
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
             metrics: Arc::clone(metrics),
+            tracer: Tracer::of_this_process(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use flexinfer_telemetry::log;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -17,7 +18,7 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::server::{self, Running};
-use crate::settings::{LocalSettings, LogFormat, Settings};
+use crate::settings::{LocalSettings, Settings};
 use crate::signals::Signals;
 
 /// Serves the Models in `folder` until a signal asks to end.
@@ -81,7 +82,7 @@ impl Local {
     /// Says what is served, to people; to machines, that it is.
     fn greet(&self, settings: &Settings) {
         let (address, admin) = (self.running.address, self.admin.address);
-        if settings.log_format == LogFormat::Json {
+        if settings.log_format == log::Format::Json {
             info!(%address, %admin, models = self.world.offered(), "serving");
             return;
         }

@@ -11,6 +11,8 @@ use flexinfer_core::activation::Report;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::queueing::Phase;
+use flexinfer_telemetry::log;
+use flexinfer_telemetry::traces::Tracer;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -28,7 +30,7 @@ use crate::parts::{Parts, pins};
 use crate::queues::{Budgets, Queues};
 use crate::replay::Budget;
 use crate::rules::Rules;
-use crate::settings::{LocalSettings, LogFormat, Settings};
+use crate::settings::{LocalSettings, Settings};
 
 /// What changes with the folder.
 pub(super) struct World {
@@ -53,7 +55,7 @@ impl World {
     ) -> anyhow::Result<Arc<Self>> {
         let rules = Rules::new(&settings.serve.rules)?;
         let fleet: Arc<ArcSwap<Fleet>> = Arc::default();
-        let lines = (settings.serve.log_format == LogFormat::Text)
+        let lines = (settings.serve.log_format == log::Format::Text)
             .then(|| Lines::new(std::io::stdout().is_terminal()));
         let teller = Teller::new(lines, Arc::clone(metrics), Arc::clone(&fleet));
         let (reports, reported) = mpsc::unbounded_channel();
@@ -147,6 +149,7 @@ impl World {
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
             metrics: Arc::clone(&self.metrics),
+            tracer: Tracer::of_this_process(),
         }
     }
 

@@ -4,12 +4,14 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flexinfer_telemetry::log;
+
 use super::reader::Reader;
-use super::{Complaints, Defaults, KubernetesArguments, LogFormat, Settings};
+use super::{Complaints, Defaults, KubernetesArguments, Settings};
 
 const DEFAULTS: Defaults = Defaults {
     address: Ipv4Addr::UNSPECIFIED,
-    log_format: LogFormat::Json,
+    log_format: log::Format::Json,
     drain_delay: Duration::from_secs(5),
 };
 

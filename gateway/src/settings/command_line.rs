@@ -114,18 +114,6 @@ pub struct EngineArguments {
     pub hf_endpoint: Option<String>,
 }
 
-/// How log lines look.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames,
-)]
-#[strum(serialize_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
 /// Flags for serving requests. Each has an environment variable, used where the flag is not given.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArguments {
@@ -229,4 +217,11 @@ pub struct ServeArguments {
     /// [FLEXINFER_LOG_LEVEL] [default: info]
     #[arg(long, value_name = "LEVEL", help_heading = "Process")]
     pub log_level: Option<String>,
+    /// Whether spans of requests are sent to the collector at OTEL_EXPORTER_OTLP_ENDPOINT
+    /// [FLEXINFER_OTEL_ENABLED] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Process")]
+    pub otel_enabled: Option<String>,
+    /// The service.namespace that spans carry [FLEXINFER_OTEL_SERVICE_NAMESPACE]
+    #[arg(long, value_name = "NAME", help_heading = "Process")]
+    pub otel_service_namespace: Option<String>,
 }

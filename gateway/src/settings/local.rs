@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flexinfer_fetching::{FetchSettings, Token};
+use flexinfer_telemetry::log;
 
 use super::reader::Reader;
-use super::{Complaints, Defaults, LocalArguments, LogFormat, Settings};
+use super::{Complaints, Defaults, LocalArguments, Settings};
 use crate::queues::Budgets;
 
 const DEFAULTS: Defaults = Defaults {
     address: Ipv4Addr::LOCALHOST,
-    log_format: LogFormat::Text,
+    log_format: log::Format::Text,
     drain_delay: Duration::ZERO,
 };
 

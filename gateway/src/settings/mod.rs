@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use flexinfer_core::queueing::{Backoff, Policy};
 use flexinfer_core::routing::LabelRouting;
+use flexinfer_telemetry::log;
+use flexinfer_telemetry::traces;
 use serde_json::Value;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -26,7 +28,7 @@ use tracing_subscriber::filter::Targets;
 pub use cluster::{ClusterSettings, Scope};
 pub use command_line::{
     ClusterArguments, Command, CommandLine, EngineArguments, KubernetesArguments, LocalArguments,
-    LogFormat, ServeArguments,
+    ServeArguments,
 };
 pub use local::LocalSettings;
 pub use reader::{Complaints, Shown};
@@ -54,9 +56,11 @@ pub struct Settings {
     /// Threads that serve requests.
     pub threads: usize,
     /// How log lines look.
-    pub log_format: LogFormat,
+    pub log_format: log::Format,
     /// Which log lines are written.
     pub log_level: Targets,
+    /// Whether spans are told, and in whose name.
+    pub traces: traces::Arguments,
     /// The bounds of the request path.
     pub limits: Limits,
     /// Who may send how much.
@@ -76,7 +80,7 @@ pub struct Settings {
 /// What differs between the platforms where nothing is set.
 struct Defaults {
     address: Ipv4Addr,
-    log_format: LogFormat,
+    log_format: log::Format,
     drain_delay: Duration,
 }
 
@@ -100,6 +104,7 @@ impl Settings {
             threads: read.count("threads", arguments.threads.as_deref(), processors(), 1..=1024),
             log_format: read.choice("log-format", format, defaults.log_format),
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
+            traces: traces(read, arguments),
             limits: limits(read, arguments),
             rules: RuleSettings::read(read, &arguments.rules),
             label_routing: read.choice(
@@ -138,6 +143,17 @@ fn text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(","),
         other => other.to_string(),
+    }
+}
+
+fn traces<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &ServeArguments,
+) -> traces::Arguments {
+    let namespace = "otel-service-namespace";
+    traces::Arguments {
+        otel_enabled: read.choice("otel-enabled", arguments.otel_enabled.as_deref(), false),
+        otel_service_namespace: read.text(namespace, arguments.otel_service_namespace.as_deref()),
     }
 }
 

@@ -156,6 +156,13 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         self.value(name, flag, default, parse, T::shown)
     }
 
+    /// A text that nothing needs.
+    pub(super) fn text(&mut self, name: &'static str, flag: Option<&str>) -> Option<String> {
+        let text = self.given(name, flag)?.text;
+        self.show(name, text.clone());
+        Some(text)
+    }
+
     pub(super) fn optional_port(&mut self, name: &'static str, flag: Option<&str>) -> Option<u16> {
         let Given { text, from } = self.given(name, flag)?;
         let port = text.trim().parse();
@@ -297,7 +304,7 @@ impl Choices for flexinfer_core::routing::LabelRouting {
     }
 }
 
-impl Choices for super::LogFormat {
+impl Choices for flexinfer_telemetry::log::Format {
     const CHOICES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     fn shown(&self) -> Value {

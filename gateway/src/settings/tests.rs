@@ -119,7 +119,7 @@ fn on_a_cluster_the_gateway_listens_to_all_and_tells_its_log_to_machines() {
     let settings = cluster(&[], &[]).unwrap();
     assert_eq!(settings.serve.listen.to_string(), "0.0.0.0:8080");
     assert_eq!(settings.serve.admin_listen.to_string(), "0.0.0.0:9090");
-    assert_eq!(settings.serve.log_format, LogFormat::Json);
+    assert_eq!(settings.serve.log_format, log::Format::Json);
     assert_eq!(settings.serve.patience.drain_delay, Duration::from_secs(5));
     assert_eq!(settings.scope, Scope::Namespaces(vec!["default".into()]));
     assert_eq!(settings.name, "machine");

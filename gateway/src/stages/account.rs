@@ -11,6 +11,7 @@ use tracing::debug;
 use super::{limit, send};
 use crate::context::Context;
 use crate::metrics::Outcome;
+use crate::spans::Ended;
 
 /// Counts and logs one request.
 pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {
@@ -21,22 +22,25 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
     let ended = outcome(status, error.map(Error::esource));
     let outcome = context.ruled.refused.unwrap_or(ended);
     limit::settle(context, false);
+    let usage = context.answer.usage.as_ref().map(UsageReader::usage);
+    let usage = usage.filter(|usage| **usage != Usage::default());
     if let Some(target) = &context.target {
         target.series.finished(outcome, took, context.attempt.waited);
-        if let Some(usage) = context.answer.usage.as_ref().map(UsageReader::usage)
-            && *usage != Usage::default()
-        {
+        if let Some(usage) = usage {
             target.series.used(usage.prompt_tokens, usage.completion_tokens, target.stream);
         }
     }
+    let model = context.target.as_ref().map(|target| target.served.name());
+    let caller = context.ruled.caller.as_ref().map(|caller| &*caller.name);
     debug!(
         target: "flexinfer::access",
+        trace = context.spans.trace(),
         id = context.request_id.as_ref().and_then(|id| id.to_str().ok()),
         method = %session.req_header().method,
         path = session.req_header().uri.path(),
-        caller = context.ruled.caller.as_ref().map(|caller| &*caller.name),
+        caller,
         tenant = context.ruled.caller.as_ref().and_then(|caller| caller.tenant.as_deref()),
-        model = context.target.as_ref().map(|target| target.served.name()),
+        model,
         status,
         outcome = outcome.label(),
         code = context.answer.rejected,
@@ -47,6 +51,15 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
         sent = session.body_bytes_sent(),
         "request"
     );
+    context.spans.end(&Ended {
+        status,
+        outcome: outcome.label(),
+        rejected: context.answer.rejected,
+        model,
+        caller,
+        first_byte: context.answer.first_byte,
+        usage,
+    });
 }
 
 fn outcome(status: Option<u16>, broken_by: Option<&ErrorSource>) -> Outcome {

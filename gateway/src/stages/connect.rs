@@ -33,6 +33,7 @@ pub(crate) async fn connect(
     let Some(booking) = &context.attempt.booking else {
         return Err(Rejection::Internal.into());
     };
+    context.spans.go_to(booking.address, context.attempt.connections);
     let mut peer = Box::new(HttpPeer::new(booking.address, false, String::new()));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);

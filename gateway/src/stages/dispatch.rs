@@ -48,6 +48,7 @@ async fn wait(
     if let Some(target) = &context.target {
         target.series.queued();
     }
+    let _told = context.spans.wait();
     let begun = Instant::now();
     let booked = tokio::select! {
         biased;

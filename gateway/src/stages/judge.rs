@@ -20,6 +20,7 @@ use crate::parts::Parts;
 /// No connection was made: nothing was sent, so another try is safe.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
 pub(crate) fn not_connected(parts: &Parts, context: &mut Context, mut error: BError) -> BError {
+    context.spans.fail("connect");
     let again = context.attempt.connections < parts.limits.connections;
     if again {
         context.attempt.retry = Some(Retry::Elsewhere);
@@ -62,6 +63,7 @@ pub(crate) fn broken(
     kept: bool,
 ) -> BError {
     send::sent(session, context);
+    context.spans.fail(error.etype().as_str());
     if send::unwatch(session, context) {
         let waited = patience(parts, context);
         reject(context, |model| Rejection::UpstreamTimeout { model, waited });

@@ -18,6 +18,7 @@ use super::{Stop, cors};
 use crate::context::Context;
 use crate::lifecycle::Phase;
 use crate::parts::Parts;
+use crate::spans::Spans;
 
 /// Names a request in answers, logs and engines.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,6 +76,9 @@ pub(crate) fn receive(
     let uri = session.req_header().uri.clone();
     let place = locate(uri.path(), |name| fleet.knows(name));
     context.dialect = place.dialect();
+    if !place.is_own() {
+        context.spans = Spans::begin(&parts.tracer, session.req_header());
+    }
     admit(parts, session, context)?;
     cors::cors(parts, session, context)?;
     let head = session.req_header();

@@ -34,6 +34,7 @@ pub(crate) fn send(
     if let Some(id) = &context.request_id {
         head.insert_header(REQUEST_ID, id.clone())?;
     }
+    context.spans.carry(head)?;
     let Some((target, booking)) = context.target.as_ref().zip(context.attempt.booking.as_ref())
     else {
         return Ok(());

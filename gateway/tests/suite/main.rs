@@ -45,6 +45,7 @@ mod serving_start;
 mod serving_stopping;
 mod serving_swaps;
 mod serving_timing;
+mod serving_traces;
 mod serving_world;
 mod ties;
 mod uploads;

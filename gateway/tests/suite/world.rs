@@ -22,6 +22,7 @@ use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::server::{self, Running};
+use flexinfer_telemetry::traces::Tracer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -326,6 +327,7 @@ impl World {
             budget: Arc::clone(&budget),
             lifecycle: Arc::clone(&lifecycle),
             metrics: Arc::clone(&metrics),
+            tracer: Tracer::default(),
         });
         let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let gateway = server::start(listener, proxy, Arc::clone(&lifecycle), 2).unwrap();

@@ -100,6 +100,11 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether the gateway answers here itself.
+    pub fn is_own(&self) -> bool {
+        matches!(self.at, At::Own(_))
+    }
+
     /// What `method` asks for here.
     pub fn asked(self, method: &str) -> Result<Asked<'a>, Rejection> {
         let operation = match self.at {

@@ -1,4 +1,4 @@
-//! What the process says while it runs: lines on standard error, for people or as JSON.
+//! Lines on standard error, for people or as JSON.
 
 use std::io::IsTerminal as _;
 
@@ -14,13 +14,24 @@ pub struct Arguments {
     /// How log lines look
     #[arg(long, global = true, env = "FLEXINFER_LOG_FORMAT", default_value = "text")]
     pub log_format: Format,
-    /// error, warn, info, debug or trace; also per part, as in info,flexinfer_node=debug
+    /// error, warn, info, debug or trace; also per part, as in info,flexinfer_core=debug
     #[arg(long, global = true, env = "FLEXINFER_LOG_LEVEL", default_value = "info")]
     pub log_level: Targets,
 }
 
 /// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    ValueEnum,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Format {
     /// For people
     Text,
@@ -28,9 +39,9 @@ pub enum Format {
     Json,
 }
 
-/// Begins to write lines. Once per process.
-pub fn begin(arguments: &Arguments) -> Result<(), TryInitError> {
-    let lines = match arguments.log_format {
+/// Begins to write the lines that `level` lets through. Once per process.
+pub fn begin(format: Format, level: Targets) -> Result<(), TryInitError> {
+    let lines = match format {
         Format::Json => {
             fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
         }
@@ -41,6 +52,5 @@ pub fn begin(arguments: &Arguments) -> Result<(), TryInitError> {
             .with_writer(std::io::stderr)
             .boxed(),
     };
-    let filtered = lines.with_filter(arguments.log_level.clone());
-    tracing_subscriber::registry().with(filtered).try_init()
+    tracing_subscriber::registry().with(lines.with_filter(level)).try_init()
 }
