@@ -19,7 +19,7 @@ use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Upload, Watch};
-use crate::spans::Spans;
+use crate::stages::spans::Spans;
 use crate::stages::tie::Tied;
 
 /// One request.

@@ -18,7 +18,6 @@ pub mod secrets;
 pub mod server;
 pub mod settings;
 pub mod signals;
-mod spans;
 pub mod telemetry;
 
 mod ask;

@@ -8,10 +8,10 @@ use pingora_core::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tracing::debug;
 
+use super::spans::Ended;
 use super::{limit, send};
 use crate::context::Context;
 use crate::metrics::Outcome;
-use crate::spans::Ended;
 
 /// Counts and logs one request.
 pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {

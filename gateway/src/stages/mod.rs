@@ -44,9 +44,10 @@ pub(crate) mod relay;
 
 pub(crate) mod account;
 
-// Not a stage: what the gateway says by itself, from any of them.
+// Not stages: what the gateway says by itself from any of them, and what a trace tells of all of them.
 
 pub(crate) mod respond;
+pub(crate) mod spans;
 
 use flexinfer_core::rejection::Rejection;
 use pingora_core::{BError, Error, ErrorType};

@@ -14,11 +14,11 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_proxy::Session;
 
+use super::spans::Spans;
 use super::{Stop, cors};
 use crate::context::Context;
 use crate::lifecycle::Phase;
 use crate::parts::Parts;
-use crate::spans::Spans;
 
 /// Names a request in answers, logs and engines.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -42,7 +42,7 @@ pub struct Arguments {
 
 /// Why no spans can be told.
 #[derive(Debug, thiserror::Error)]
-#[error("spans cannot be sent: {0}; OTEL_EXPORTER_OTLP_ENDPOINT is like http://collector:4318")]
+#[error("spans cannot be sent; OTEL_EXPORTER_OTLP_ENDPOINT is like http://collector:4318")]
 pub struct TracesError(#[from] ExporterBuildError);
 
 /// Spans on their way to the collector; whoever holds this says when the last ones are sent.
