@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
+use super::error::has_code;
 use super::{Error, Reconciler};
 use crate::world::Member;
 
@@ -188,8 +189,4 @@ pub(super) fn gone_is_well(result: Result<(), Error>) -> Result<(), Error> {
         Err(Error::Refused { source, .. }) if has_code(&source, 404) => Ok(()),
         result => result,
     }
-}
-
-pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == code)
 }

@@ -25,3 +25,23 @@ pub(super) enum Error {
         limit: Duration,
     },
 }
+
+impl Error {
+    /// Whether the server did not take what was written; other objects it may take.
+    pub(super) fn is_refusal(&self) -> bool {
+        const BUSY: u16 = 429;
+        let Self::Refused { source, .. } = self else { return false };
+        let kube::Error::Api(status) = &**source else { return false };
+        (400..500).contains(&status.code) && status.code != BUSY
+    }
+
+    /// Whether somebody else wrote the object meanwhile.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if has_code(source, 409))
+    }
+}
+
+/// Whether the server answered with a status of this code.
+pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}

@@ -14,6 +14,7 @@ use std::time::Duration;
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::planning::objects::Settings;
 use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, Wanted, plan};
+use flexinfer_core::planning::status::Announcement;
 use flexinfer_telemetry::traces::Tracer;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -89,28 +90,45 @@ impl Reconciler {
     fn try_again(&self, group: &GroupId, error: &Error) {
         let mut failures = self.failures.lock();
         let count = failures.entry(group.clone()).or_default();
-        let factor = 2_u32.checked_pow(*count).unwrap_or(u32::MAX);
+        // After a conflict nothing is wrong: somebody else wrote, and the next pass sees what.
+        let factor = if error.is_conflict() { 1 } else { 2_u32.saturating_pow(*count) };
         let wait = FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
-        *count = count.saturating_add(1);
+        *count = count.saturating_add(u32::from(!error.is_conflict()));
         let report = anyhow::Error::msg(error.to_string());
         tracing::warn!(%group, error = format!("{report:#}"), ?wait, "not finished; once more later");
         self.world.queue.wake_at(group.clone(), Instant::now() + wait);
     }
 
-    /// One pass over one group.
+    /// One pass over one group. A member whose objects are refused stands in nobody's way.
     async fn look(&self, group: &GroupId) -> Result<(), Error> {
         let Some(sight) = self.world.sight(group) else { return Ok(()) };
         let Plan { wanted, revisit } = plan(&self.observed(&sight));
-        for wanted in wanted {
-            let member = sight.members.iter().find(|member| member.id == wanted.id);
-            if let Some(member) = member {
-                self.settle(member, wanted).await?;
-            }
-        }
         if let Some(moment) = revisit {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));
         }
-        Ok(())
+        let mut refused = None;
+        for wanted in wanted {
+            let member = sight.members.iter().find(|member| member.id == wanted.id);
+            let Some(member) = member else { continue };
+            match self.settle(member, wanted).await {
+                Err(error) if error.is_refusal() => {
+                    self.complain(group, member, &error).await;
+                    refused = refused.or(Some(error));
+                }
+                settled => settled?,
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Tells people what the server refuses for a member, once until it is as it shall be.
+    async fn complain(&self, group: &GroupId, member: &Member, error: &Error) {
+        if error.is_conflict() || self.failures.lock().get(group).is_some_and(|count| *count > 0) {
+            return;
+        }
+        let announcement =
+            Announcement { warning: true, reason: "Refused".to_owned(), note: error.to_string() };
+        self.writer.announce(&member.model, announcement).await;
     }
 
     fn observed<'a>(&'a self, sight: &'a Sight) -> Observed<'a> {

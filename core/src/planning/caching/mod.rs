@@ -130,7 +130,9 @@ pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Ref
             ..Caching::open(ConditionReason::PvcBound, "the claim is there")
         });
     };
-    Ok(Caching { note, ..by_job(&weights.filling, wanted, seen) })
+    let caching = by_job(&weights.filling, wanted, seen);
+    let note = note.or_else(|| unbound(name, claim).filter(|_| !caching.ready));
+    Ok(Caching { note, ..caching })
 }
 
 impl Caching {
@@ -195,6 +197,14 @@ fn trouble(name: &str, claim: &PersistentVolumeClaim) -> Option<Caching> {
         let hindrance = Some(LoadHindrance::BadSource);
         Caching { hindrance, ..Caching::shut(ConditionReason::PvcProvisioning, message) }
     })
+}
+
+/// What a Job waits for that cannot mount its claim. Some classes make a volume only then, so it is no trouble yet.
+fn unbound(name: &str, claim: &PersistentVolumeClaim) -> Option<String> {
+    let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
+    let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
+    let class = class.map(|class| format!(" (class `{class}`)")).unwrap_or_default();
+    (phase == Some("Pending")).then(|| format!("the claim `{name}`{class} has no volume yet"))
 }
 
 fn source_trouble(name: &str, claim: Option<&PersistentVolumeClaim>) -> Option<Caching> {

@@ -340,3 +340,13 @@ fn the_last_failed_container_tells_how_a_job_ended() {
     assert_eq!(Exit::of(&pods), Some(Exit { status: 77, message: "ended 77".to_owned() }));
     assert_eq!(Exit::of(&pods[2..]), None);
 }
+
+#[test]
+fn whoever_waits_for_a_claim_without_a_volume_is_told_which() {
+    let mut scene = from("HF://org/model").with_claim().with_job(json!({ "active": 1 }));
+    assert_eq!(scene.look().note, None);
+    let status = json!({ "phase": "Pending" });
+    scene.claim.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
+    let note = scene.look().note;
+    assert_eq!(note.as_deref(), Some("the claim `writer-cache` (class `fast`) has no volume yet"));
+}

@@ -78,9 +78,12 @@ fn of_container(container: &ContainerStatus, first: bool) -> Option<Hindrance> {
                 } else {
                     LoadHindrance::CrashLoop
                 };
-                let times = container.restart_count;
+                let times = match container.restart_count {
+                    0 => "once".to_owned(),
+                    restarts => format!("{} times", restarts.saturating_add(1)),
+                };
                 let last = last_end(container);
-                hindrance(reason, format!("container {name} ended {times} times; {last}"))
+                hindrance(reason, format!("container {name} ended {times}; {last}"))
             }
             "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
                 // A Secret or ConfigMap may still come.

@@ -86,7 +86,7 @@ fn a_crash_loop_tells_the_engines_last_words() {
     let (reason, message) = hindered_by(&container(&waiting)).unwrap();
     assert_eq!(reason, LoadHindrance::CrashLoop);
     let wanted =
-        "container model ended 4 times; at last it ended with status 1: no such file: /models/x";
+        "container model ended 5 times; at last it ended with status 1: no such file: /models/x";
     assert_eq!(message, wanted);
 }
 
