@@ -12,7 +12,7 @@ mod programs;
 mod root;
 mod tool;
 
-pub use cluster::{AccountError, Cluster, Scheduler, StartError, Write};
+pub use cluster::{AccountError, Cluster, Flags, Scheduler, Stall, StartError, Write};
 pub use helm::Helm;
 pub use kubectl::Kubectl;
 pub use kubelet::{Images, Kubelet, KubeletError, Node, Pretence};

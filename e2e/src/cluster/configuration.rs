@@ -19,12 +19,12 @@ const SCHEDULER: &str = "system:kube-scheduler";
 /// The group that may do anything, by Kubernetes' own rules.
 const MASTERS: &str = "system:masters";
 
-/// Every request with who and what, none of the bodies, once it is answered.
+/// Every write with who and what, none of the bodies, once it is answered.
 const AUDIT_POLICY: &str = r#"{
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{ "level": "Metadata" }]
+    "rules": [{ "level": "None", "verbs": ["get", "list", "watch"] }, { "level": "Metadata" }]
 }"#;
 
 /// Where a cluster's files lie and where its API server listens.
@@ -108,6 +108,8 @@ impl Layout {
             format!("--service-account-signing-key-file={}", self.path("tokens.key")),
             format!("--audit-policy-file={}", self.path("audit-policy.json")),
             format!("--audit-log-path={}", self.audit_log().display()),
+            // One file, however much is noted.
+            "--audit-log-maxsize=0".to_owned(),
         ]
     }
 

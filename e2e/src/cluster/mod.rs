@@ -6,10 +6,12 @@ mod audit;
 mod certificates;
 mod configuration;
 mod error;
+mod flags;
 mod port;
 mod process;
 mod programs;
 mod scheduler;
+mod stall;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,9 @@ use crate::{Helm, Kubectl, network};
 pub use accounts::AccountError;
 pub use audit::Write;
 pub use error::StartError;
+pub use flags::Flags;
 pub use scheduler::Scheduler;
+pub use stall::Stall;
 
 use configuration::Layout;
 use port::ReservedPort;
@@ -52,6 +56,11 @@ pub struct Cluster {
 impl Cluster {
     /// Starts all parts and waits until objects are served and controllers act on them.
     pub async fn start() -> Result<Self, StartError> {
+        Self::start_with(&Flags::default()).await
+    }
+
+    /// The same with further flags for its programs.
+    pub async fn start_with(flags: &Flags) -> Result<Self, StartError> {
         let folder = TempDir::with_prefix("flexinfer-e2e-")
             .map_err(StartError::prepare("create a folder for the cluster"))?;
         let port = ReservedPort::new().map_err(StartError::prepare("reserve a port"))?;
@@ -71,7 +80,7 @@ impl Cluster {
             _folder: folder,
             _port: port,
         };
-        cluster.launch().await?;
+        cluster.launch(flags).await?;
         let volumes = cluster.layout.folder().join("volumes");
         let attendants = Attendants::start(&cluster.config, &volumes);
         let act = "start a thread for storage and Services";
@@ -79,15 +88,18 @@ impl Cluster {
         Ok(cluster)
     }
 
-    async fn launch(&mut self) -> Result<(), StartError> {
+    async fn launch(&mut self, flags: &Flags) -> Result<(), StartError> {
         let programs = programs::folder()?;
         self.add(&programs, "etcd", &self.layout.etcd())?;
-        self.add(&programs, "kube-apiserver", &self.layout.api_server())?;
+        let api_server = [self.layout.api_server(), flags.api_server.clone()].concat();
+        self.add(&programs, "kube-apiserver", &api_server)?;
         let client = self.client()?;
         self.wait_for("the API server", || api_server_is_ready(&client)).await?;
         // These give up early on an API server that does not answer.
-        self.add(&programs, "kube-controller-manager", &self.layout.controller_manager())?;
-        self.add(&programs, "kube-scheduler", &self.layout.scheduler())?;
+        let manager = [self.layout.controller_manager(), flags.controller_manager.clone()].concat();
+        self.add(&programs, "kube-controller-manager", &manager)?;
+        let scheduler = [self.layout.scheduler(), flags.scheduler.clone()].concat();
+        self.add(&programs, "kube-scheduler", &scheduler)?;
         self.wait_for("the controller manager", || controllers_act(&client)).await
     }
 

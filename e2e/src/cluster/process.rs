@@ -43,6 +43,15 @@ impl Process {
         Ok(Self { name, child, log })
     }
 
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        // One that has ended hears nothing, which whoever waits for it will see.
+        let _: Result<(), _> = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+
     /// Fails if the program has ended, with the last it said.
     pub(super) fn check_alive(&mut self) -> Result<(), StartError> {
         let status = self.child.try_wait().map_err(StartError::prepare("look after a process"))?;
@@ -56,7 +65,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Nothing of a test's cluster is worth a tidy end. Before `wait`, the number is still this child's.
-        let _: Result<(), _> = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        self.signal(Signal::KILL);
         drop(self.child.wait());
     }
 }

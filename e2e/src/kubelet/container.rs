@@ -27,6 +27,9 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(15);
 /// How soon what cannot be started is tried again: a Secret may come.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// The most that is kept of a container's output, in bytes.
+const LONGEST_MESSAGE: usize = 2048;
+
 /// When a container that ended is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Restart {
@@ -129,7 +132,9 @@ impl Container {
         let State::Running(run) = &mut self.state else { return };
         // A status that cannot be had now can be had later.
         if let Ok(Some(status)) = run.child.try_wait() {
-            self.state = State::Ended(ended(status, run.since.clone()));
+            let end = ended(status, run.since.clone());
+            let message = last_words(&self.spec, &end, &self.log);
+            self.state = State::Ended(ContainerStateTerminated { message, ..end });
         }
     }
 
@@ -288,6 +293,17 @@ fn spawn(launch: &Launch, log: &Path) -> std::io::Result<Child> {
     command.process_group(0).stdin(Stdio::null());
     command.stderr(output.try_clone()?).stdout(output);
     command.spawn()
+}
+
+/// What a container that failed is remembered by, where it asks for the end of its output to be that.
+fn last_words(spec: &v1::Container, end: &ContainerStateTerminated, log: &Path) -> Option<String> {
+    let asked = spec.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
+    if !asked || end.exit_code == 0 {
+        return None;
+    }
+    let said = std::fs::read(log).ok()?;
+    let begin = said.len().saturating_sub(LONGEST_MESSAGE);
+    Some(String::from_utf8_lossy(said.get(begin..)?).into_owned())
 }
 
 fn ended(status: ExitStatus, since: Time) -> ContainerStateTerminated {
