@@ -21,7 +21,11 @@ pub(crate) struct World {
 impl World {
     /// A namespace of the test's own, with the service account that pods need.
     pub(crate) async fn new() -> Self {
-        let cluster = shared_cluster().await;
+        Self::of(shared_cluster().await).await
+    }
+
+    /// The same of a cluster that only some tests share.
+    pub(crate) async fn of(cluster: Arc<Cluster>) -> Self {
         let client = cluster.client().unwrap();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let new = json!({ "metadata": { "generateName": "test-" } });
@@ -54,6 +58,11 @@ pub(crate) async fn start() -> Cluster {
         Ok(cluster) => cluster,
         Err(error) => panic!("no cluster: {error}: {:?}", std::error::Error::source(&error)),
     }
+}
+
+/// Whether there is time for what takes minutes: `cargo xtask test --full`.
+pub(crate) fn full() -> bool {
+    std::env::var_os("FLEXINFER_FULL").is_some()
 }
 
 /// What `look` finds, as soon as it finds it.

@@ -43,6 +43,12 @@ const WITHOUT_NODES: [&str; 3] = ["chart::", "crds::", "cluster::"];
 /// These use Helm and OpenAI's client.
 const WITH_HELM: [&str; 2] = ["chart", "journey"];
 
+/// What these print is what they are for.
+const MEASURING: [&str; 3] = ["scale", "gateway::first_byte", "gateway::swapping"];
+
+/// What takes minutes, or a machine for itself.
+const AT_LENGTH: [&str; 2] = ["scale::", "gateway::away::"];
+
 /// The packages whose programs are images to the tests.
 const PACKAGES: [&str; 3] = ["flexinfer-gateway", "flexinfer-node", "flexinfer-controller"];
 
@@ -57,8 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// All modules as one step of the test run: they share a cluster.
-pub(crate) fn steps(steps: &mut Steps) {
+pub(crate) fn steps(steps: &mut Steps, full: bool) {
     const STEP: &str = "a real Kubernetes";
+    const AT_LENGTH_STEP: &str = "a real Kubernetes at length";
     if let Err(reason) = namespaces::available() {
         return steps.skip(STEP, &format!("{reason:#}"));
     }
@@ -67,6 +74,13 @@ pub(crate) fn steps(steps: &mut Steps) {
         build_programs()?;
         watched(&mut suite("")?, counts)
     });
+    if full {
+        steps.needing(AT_LENGTH_STEP, &needs, |counts| {
+            AT_LENGTH
+                .into_iter()
+                .try_for_each(|tests| watched(suite(tests)?.env("FLEXINFER_FULL", "1"), counts))
+        });
+    }
 }
 
 /// The tests of one module, or those whose path holds `words`.
@@ -93,6 +107,9 @@ fn suite(path: &str) -> Result<Command> {
         namespaces::enclose(&mut cargo)?;
     }
     cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--", path]);
+    if MEASURING.iter().any(|test| path.starts_with(test)) {
+        cargo.arg("--nocapture");
+    }
     cargo.env("KUBEBUILDER_ASSETS", programs).env("FLEXINFER_KUBECTL", kubectl);
     if path.is_empty() || WITH_HELM.iter().any(|module| path.starts_with(module)) {
         cargo.env("FLEXINFER_HELM", helm::program()?);

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.command("Rust tests", program::cargo().args(["test", "--workspace", "--no-fail-fast"]));
     clients::steps(&mut steps);
     llamacpp::steps(&mut steps, arguments.full);
-    e2e::steps(&mut steps);
+    e2e::steps(&mut steps, arguments.full);
     licences(&mut steps);
     if arguments.full {
         let mut docs = program::cargo();

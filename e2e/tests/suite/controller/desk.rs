@@ -1,6 +1,6 @@
 //! A namespace with nodes, a controller that looks after it, and a gateway played by the test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -16,6 +16,9 @@ use tokio::process::{Child, Command};
 
 use crate::crds::{Models, model};
 use crate::shared::{World, eventually};
+
+/// An image whose program fails at once.
+pub(crate) const FAILING_IMAGE: &str = "test/fails:1";
 
 /// What a test of the controller has before it.
 pub(crate) struct Desk {
@@ -42,12 +45,18 @@ impl Desk {
     }
 
     pub(crate) async fn without_controller() -> Self {
-        let models = Models::new().await;
+        Self::of(World::new().await).await
+    }
+
+    /// Without a controller, in a namespace of whichever cluster.
+    pub(crate) async fn of(world: World) -> Self {
+        let models = Models::of(world).await;
         let node = Node::new(&models.world.namespace)
             .label("test", &models.world.namespace)
             .label("flexinfer.ai/gpu.vendor", "NVIDIA")
             .resource("nvidia.com/gpu", "1");
-        let all = Images::of_this_workspace();
+        let fails = ["sh", "-c", "echo out of luck >&2; exit 3", "sh"];
+        let all = Images::of_this_workspace().with(FAILING_IMAGE, fails);
         let kubelet = Kubelet::start(&models.world.cluster, vec![node], all).await.unwrap();
         Self { models, kubelet, controller: None, ticks: AtomicI64::new(1) }
     }
@@ -61,22 +70,20 @@ impl Desk {
         self.controller = Some(self.controller(more));
     }
 
+    /// The same, reaching the API server by another configuration.
+    pub(crate) fn start_controller_by(&mut self, kubeconfig: &Path, more: &[&str]) {
+        self.controller = Some(self.controller_by(kubeconfig, more));
+    }
+
     /// A further controller.
     pub(crate) fn controller(&self, more: &[&str]) -> Child {
+        self.controller_by(&self.world().cluster.kubeconfig(), more)
+    }
+
+    /// The same by another configuration.
+    pub(crate) fn controller_by(&self, kubeconfig: &Path, more: &[&str]) -> Child {
         let log = self.kubelet.logs().join("controller.log");
-        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
-        let mut command = Command::new(beside("flexinfer-controller"));
-        command
-            .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
-            .args(["--namespace", &self.world().namespace])
-            .args(more)
-            .env("KUBECONFIG", self.world().cluster.kubeconfig())
-            .env("FLEXINFER_SIMULATOR_IMAGE", images::SIMULATOR)
-            .env("FLEXINFER_NODE_IMAGE", images::NODE)
-            .stdin(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true);
-        command.spawn().unwrap()
+        controller(&self.world().namespace, kubeconfig, &log, more)
     }
 
     /// Kills the controller as a machine that loses power does.
@@ -174,6 +181,23 @@ impl Desk {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// Starts a controller of a namespace, which ends with the answer.
+pub(crate) fn controller(namespace: &str, kubeconfig: &Path, log: &Path, more: &[&str]) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+    let mut command = Command::new(beside("flexinfer-controller"));
+    command
+        .args(["run", "--metrics-bind-address=0", "--health-probe-bind-address=0"])
+        .args(["--namespace", namespace])
+        .args(more)
+        .env("KUBECONFIG", kubeconfig)
+        .env("FLEXINFER_SIMULATOR_IMAGE", images::SIMULATOR)
+        .env("FLEXINFER_NODE_IMAGE", images::NODE)
+        .stdin(Stdio::null())
+        .stderr(log)
+        .kill_on_drop(true);
+    command.spawn().unwrap()
 }
 
 /// A program of this workspace, which the command that runs these tests has built.

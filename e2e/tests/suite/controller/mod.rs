@@ -7,4 +7,4 @@ mod owning;
 mod swaps;
 mod trouble;
 
-pub(crate) use desk::{Desk, simulated};
+pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};

@@ -22,7 +22,11 @@ pub(crate) struct Models {
 
 impl Models {
     pub(crate) async fn new() -> Self {
-        let models = Self { world: World::new().await };
+        Self::of(World::new().await).await
+    }
+
+    pub(crate) async fn of(world: World) -> Self {
+        let models = Self { world };
         let folder = checkout().join("crds/yaml").display().to_string();
         // Several tests may install at once; server-side apply lets them agree.
         models.succeed(&["apply", "--server-side", "--filename", &folder], "").await;

@@ -2,9 +2,13 @@
 
 mod away;
 mod failing;
+mod first_byte;
 mod journey;
 mod leaving;
 mod serving;
 mod several;
+mod swapping;
 mod waking;
 mod world;
+
+pub(crate) use world::{Gateway, code, start};

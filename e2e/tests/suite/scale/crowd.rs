@@ -1,0 +1,202 @@
+//! A namespace with that many Models, a controller and a gateway of their own names, and a second namespace for
+//! the same Deployments without us.
+
+use std::time::Duration;
+
+use flexinfer_crds::Model;
+use flexinfer_crds::model::Phase;
+use flexinfer_e2e::{Node, Pretence, Write};
+use flexinfer_testkit::{TempDir, tempdir};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep};
+
+use super::Size;
+use super::figures::Memory;
+use crate::controller::controller;
+use crate::crds::{Models, model};
+use crate::gateway::{Gateway, start};
+use crate::shared::World;
+
+/// The accounts of our programs, by which their writes are told from everybody else's.
+const ACCOUNTS: [&str; 2] = ["controller", "gateway"];
+
+pub(super) struct Crowd {
+    size: Size,
+    models: Models,
+    controller: Child,
+    gateway: Gateway,
+    folder: TempDir,
+    _nodes: Pretence,
+}
+
+impl Crowd {
+    /// With nodes that each have a GPU, and our programs at work.
+    pub(super) async fn start(world: World, size: Size) -> Self {
+        let node = |number| {
+            Node::new(&format!("node-{number}"))
+                .label("flexinfer.ai/gpu.vendor", "NVIDIA")
+                .resource("nvidia.com/gpu", "1")
+        };
+        let nodes = (0..size.nodes).map(node).collect();
+        let nodes = Pretence::start(&world.cluster, nodes).await.unwrap();
+        let models = Models::of(world).await;
+        let folder = tempdir().unwrap();
+        let [of_controller, of_gateway] = ACCOUNTS.map(|account| {
+            let models = &models;
+            async move { with_every_right(models, account).await }
+        });
+        let (of_controller, of_gateway) = (of_controller.await, of_gateway.await);
+        let namespace = models.world.namespace.clone();
+        let log = folder.path().join("controller.log");
+        let controller = controller(&namespace, &of_controller, &log, &["--leader-elect"]);
+        let gateway = start(&models, "one", of_gateway, &[]).await;
+        Self { size, models, controller, gateway, folder, _nodes: nodes }
+    }
+
+    /// One model of each group is up from the beginning, the others sleep.
+    pub(super) async fn apply_models(&self) {
+        let one = |number: usize| {
+            let first = number < self.size.groups;
+            let group = format!("gpu{}", number % self.size.groups);
+            let spec = json!({
+                "backend": "simulator",
+                "gpu": { "vendor": "nvidia", "shared": group },
+                "serverless": { "minReplicas": usize::from(first) },
+            });
+            model(&format!("model-{number}"), &spec)
+        };
+        let models: Vec<Value> = (0..self.size.models).map(one).collect();
+        self.create(&self.models.world.namespace, &models).await;
+    }
+
+    async fn create(&self, namespace: &str, objects: &[Value]) {
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+        let arguments = ["create", "--namespace", namespace, "--filename", "-"];
+        let kubectl = self.models.world.cluster.kubectl();
+        let printed = kubectl.run_with_input(&arguments, &list.to_string()).await.unwrap();
+        assert!(printed.success, "{}", printed.stderr);
+    }
+
+    /// Waits until the models that shall be up are ready, and all others are asleep.
+    pub(super) async fn models_settle(&self) {
+        let models: Api<Model> = self.api();
+        self.until("the Models are settled", async || {
+            let found = models.list(&ListParams::default()).await.unwrap().items;
+            let in_phase = |phase| {
+                let phases = found.iter().filter_map(|model| model.status.as_ref()?.phase);
+                phases.filter(|found| *found == phase).count()
+            };
+            let (up, asleep) = (in_phase(Phase::Ready), in_phase(Phase::Idle));
+            up == self.size.groups && up + asleep == self.size.models
+        })
+        .await;
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.models.world.client.clone(), &self.models.world.namespace)
+    }
+
+    /// What our programs wrote so far; who leads has to say so again and again.
+    pub(super) fn writes(&self) -> Vec<Write> {
+        let namespace = &self.models.world.namespace;
+        let users = ACCOUNTS.map(|name| format!("system:serviceaccount:{namespace}:{name}"));
+        let ours = |write: &Write| users.contains(&write.user) && write.resource != "leases";
+        self.models.world.cluster.writes().unwrap().into_iter().filter(ours).collect()
+    }
+
+    /// Waits until a look finds as many writes as the one before.
+    pub(super) async fn writes_end(&self) {
+        let mut before = usize::MAX;
+        self.until("the writes of the start are over", async || {
+            sleep(Duration::from_secs(2)).await;
+            let now = self.writes().len();
+            std::mem::replace(&mut before, now) == now
+        })
+        .await;
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            controller: resident(self.controller.id().unwrap()),
+            gateway: resident(self.gateway.program.id()),
+        }
+    }
+
+    /// Creates the same Deployments where nobody looks after them but Kubernetes; how long they take.
+    pub(super) async fn plainly_create(&self) -> Duration {
+        let deployments: Api<Deployment> = self.api();
+        let plain = deployments.list(&ListParams::default()).await.unwrap();
+        assert_eq!(plain.items.len(), self.size.models);
+        let plain: Vec<Value> = plain.items.into_iter().map(bare).collect();
+        let namespace = format!("{}-plain", self.models.world.namespace);
+        self.models.succeed(&["create", "namespace", &namespace], "").await;
+        let begun = Instant::now();
+        self.create(&namespace, &plain).await;
+        let deployments: Api<Deployment> =
+            Api::namespaced(self.models.world.client.clone(), &namespace);
+        self.until("the plain Deployments are settled", async || {
+            let found = deployments.list(&ListParams::default()).await.unwrap().items;
+            found.len() == self.size.models && found.iter().all(settled)
+        })
+        .await;
+        begun.elapsed()
+    }
+
+    /// Waits as long as so many objects may take on a machine that does other things too.
+    async fn until(&self, awaited: &str, mut there: impl AsyncFnMut() -> bool) {
+        let patience = Duration::from_secs(120) + Duration::from_secs(1) * self.number();
+        let pause = Duration::from_millis(200) + Duration::from_millis(1) * self.number();
+        let begun = Instant::now();
+        while !there().await {
+            let log = || std::fs::read_to_string(self.folder.path().join("controller.log"));
+            assert!(begun.elapsed() < patience, "it did not come: {awaited}\n{:?}", log());
+            sleep(pause).await;
+        }
+    }
+
+    fn number(&self) -> u32 {
+        u32::try_from(self.size.models).unwrap()
+    }
+}
+
+/// A kubeconfig by which a program is an account that may do anything: what is counted is who writes.
+async fn with_every_right(models: &Models, account: &str) -> std::path::PathBuf {
+    let namespace = &models.world.namespace;
+    models.succeed(&["create", "serviceaccount", account], "").await;
+    let subject = format!("--serviceaccount={namespace}:{account}");
+    let binding = format!("{namespace}-{account}");
+    let bind = ["create", "clusterrolebinding", &binding, "--clusterrole=cluster-admin", &subject];
+    models.succeed(&bind, "").await;
+    models.world.cluster.kubeconfig_of(namespace, account).await.unwrap()
+}
+
+/// A Deployment as somebody would write it.
+fn bare(deployment: Deployment) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": deployment.name_any(), "labels": deployment.metadata.labels },
+        "spec": deployment.spec,
+    })
+}
+
+fn settled(deployment: &Deployment) -> bool {
+    let status = deployment.status.as_ref();
+    let seen = status.and_then(|status| status.observed_generation);
+    let available = status.and_then(|status| status.available_replicas).unwrap_or(0);
+    seen == deployment.metadata.generation && Some(available) == deployment.spec.replicas
+}
+
+/// A process's resident memory in KiB.
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse().unwrap()
+}
