@@ -11,6 +11,7 @@ pub mod form;
 pub mod lists;
 pub mod paths;
 pub mod query;
+mod skim;
 mod stream;
 mod understood;
 mod usage;

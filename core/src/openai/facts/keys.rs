@@ -3,8 +3,11 @@
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::value::{BorrowedBytesDeserializer, Error};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::openai::skim::Skimmer;
 
 /// A top-level key that some decision depends on. Any other key may be repeated, as its meaning is
 /// between the client and the engine. A new decision that reads a key names it here.
@@ -71,10 +74,35 @@ pub enum Key {
 
 /// An object's fields that policy reads, in the order they stand in.
 pub(super) struct Object<'a> {
-    pub(super) fields: Vec<(Key, &'a RawValue)>,
+    pub(super) fields: Vec<(Key, &'a str)>,
     /// The first key that came a second time.
     pub(super) duplicate: Option<Key>,
     pub(super) empty: bool,
+}
+
+impl<'a> Object<'a> {
+    /// Reads `text` quickly; `None` where it has to be deserialized, because it is unusual or wrong.
+    pub(super) fn skimmed(text: &'a str) -> Option<Self> {
+        let mut object = Self { fields: Vec::with_capacity(8), duplicate: None, empty: true };
+        let mut skimmer = Skimmer::new(text.as_bytes());
+        skimmer.object(|key, value| {
+            object.empty = false;
+            let key = Key::deserialize(BorrowedBytesDeserializer::<Error>::new(key)).ok()?;
+            if key != Key::Other {
+                object.add(key, text.get(value)?);
+            }
+            Some(())
+        })?;
+        skimmer.at_end().then_some(object)
+    }
+
+    fn add(&mut self, key: Key, value: &'a str) {
+        if self.fields.iter().any(|(found, _)| *found == key) {
+            self.duplicate = self.duplicate.or(Some(key));
+        } else {
+            self.fields.push((key, value));
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Object<'de> {
@@ -100,12 +128,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let raw = map.next_value::<&'de RawValue>()?;
-            if object.fields.iter().any(|(found, _)| *found == key) {
-                object.duplicate = object.duplicate.or(Some(key));
-            } else {
-                object.fields.push((key, raw));
-            }
+            object.add(key, map.next_value::<&'de RawValue>()?.get());
         }
         Ok(object)
     }

@@ -16,8 +16,6 @@ mod unescape;
 
 use std::ops::Range;
 
-use serde_json::value::RawValue;
-
 pub use conversation::Opening;
 pub(crate) use excerpt::{Excerpt, string};
 pub use keys::Key;
@@ -64,23 +62,23 @@ impl Facts {
         let text = std::str::from_utf8(text).map_err(|error| not_utf8(body, mark, &error))?;
         let opens_at = mark + opening(text)?;
 
-        let object: Object<'_> =
-            serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let object = match Object::skimmed(text) {
+            Some(object) => object,
+            None => carefully(text)?,
+        };
         if let Some(key) = object.duplicate {
             return Err(Rejection::DuplicateKey { key: key.into() });
         }
-        if depth::exceeds(text.as_bytes(), DEEPEST) {
-            return Err(invalid(format!("it is nested deeper than {DEEPEST} levels")));
-        }
 
-        let mut facts = Self { opens_at, empty: object.empty, mark, ..Self::default() };
+        let spans = Vec::with_capacity(object.fields.len());
+        let mut facts = Self { opens_at, empty: object.empty, mark, spans, ..Self::default() };
         for (key, raw) in object.fields {
             let span = span_within(body, raw);
             match key {
                 Key::Model => {
                     facts.model = Some(ModelField { name: name(raw)?, span: span.clone() });
                 }
-                Key::Stream => facts.stream = raw.get() == "true",
+                Key::Stream => facts.stream = raw == "true",
                 _ => {}
             }
             facts.spans.push((key, span));
@@ -99,6 +97,16 @@ impl Facts {
     }
 }
 
+/// Reads what is not the commonest kind of object, or says what is wrong with it.
+fn carefully(text: &str) -> Result<Object<'_>, Rejection> {
+    let object: Object<'_> =
+        serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    if object.duplicate.is_none() && depth::exceeds(text.as_bytes(), DEEPEST) {
+        return Err(invalid(format!("it is nested deeper than {DEEPEST} levels")));
+    }
+    Ok(object)
+}
+
 /// Where the object begins, or what stands there in its place.
 fn opening(text: &str) -> Result<usize, Rejection> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -114,8 +122,8 @@ fn opening(text: &str) -> Result<usize, Rejection> {
     Err(invalid(found.to_owned()))
 }
 
-fn name(raw: &RawValue) -> Result<String, Rejection> {
-    match serde_json::from_str::<String>(raw.get()) {
+fn name(raw: &str) -> Result<String, Rejection> {
+    match serde_json::from_str::<String>(raw) {
         Ok(name) if !name.is_empty() => Ok(name),
         _ => {
             Err(Rejection::InvalidField { field: "model", expected: "a string that is not empty" })
@@ -123,10 +131,10 @@ fn name(raw: &RawValue) -> Result<String, Rejection> {
     }
 }
 
-/// The raw value borrows from the body, so its address says where it stands.
-fn span_within(body: &[u8], raw: &RawValue) -> Range<usize> {
-    let start = raw.get().as_ptr().addr().saturating_sub(body.as_ptr().addr());
-    start..start + raw.get().len()
+/// The value borrows from the body, so its address says where it stands.
+fn span_within(body: &[u8], raw: &str) -> Range<usize> {
+    let start = raw.as_ptr().addr().saturating_sub(body.as_ptr().addr());
+    start..start + raw.len()
 }
 
 fn invalid(problem: String) -> Rejection {

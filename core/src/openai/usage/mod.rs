@@ -140,23 +140,23 @@ impl UsageReader {
 
     /// Reads what is whole in `bytes`, and says how many of them are done with.
     fn scan(&mut self, bytes: &[u8]) -> usize {
-        let mut from = 0;
-        loop {
-            let rest = bytes.get(from..).unwrap_or_default();
-            let Some((at, key)) = self.next_key(rest) else {
-                return bytes.len() - self.begun_key(rest);
-            };
-            let after_key = at + key.text().len();
-            match self.read(key, rest.get(after_key..).unwrap_or_default()) {
-                Found::Unfinished if rest.len() - at <= LONGEST_VALUE => return from + at,
-                Found::Unfinished | Found::Settled => from += after_key,
+        // Where each key comes next: each is looked for again only where it was found.
+        let mut ahead =
+            self.finders.each_ref().map(|(key, finder)| (finder.find(bytes), *key, finder));
+        let mut done = 0;
+        while let Some((place, key, finder)) =
+            ahead.iter_mut().filter(|(place, ..)| place.is_some()).min_by_key(|(place, ..)| *place)
+        {
+            let at = place.unwrap_or_default();
+            let after = at + key.text().len();
+            match self.read(*key, bytes.get(after..).unwrap_or_default()) {
+                Found::Unfinished if bytes.len() - at <= LONGEST_VALUE => return at,
+                Found::Unfinished | Found::Settled => done = after,
             }
+            let next = finder.find(bytes.get(after..).unwrap_or_default());
+            *place = next.map(|distance| after + distance);
         }
-    }
-
-    fn next_key(&self, bytes: &[u8]) -> Option<(usize, Key)> {
-        let find = |(key, finder): &(Key, Finder<'_>)| finder.find(bytes).map(|at| (at, *key));
-        self.finders.iter().filter_map(find).min_by_key(|(at, _)| *at)
+        bytes.len() - self.begun_key(bytes.get(done..).unwrap_or_default())
     }
 
     /// Reads the value of `key` from the bytes behind it.
@@ -208,33 +208,28 @@ impl UsageReader {
     }
 
     fn read_reason(&mut self, key: Key, value: &[u8]) -> Found {
-        let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let word = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let content = value.get(1..).unwrap_or_default();
-        let reason: String = content
-            .iter()
-            .take(LONGEST_REASON)
-            .take_while(|byte| word(byte))
-            .map(|byte| char::from(*byte))
-            .collect();
-        match content.get(reason.len()) {
+        let length = content.iter().take(LONGEST_REASON).take_while(word).count();
+        let reason = content.get(..length).and_then(|reason| std::str::from_utf8(reason).ok());
+        match content.get(length) {
             None => return Found::Unfinished,
             Some(b'"') if key != Key::StopReason || !self.finished => {
                 self.finished |= key == Key::FinishReason;
-                self.usage.finish_reason = Some(reason);
+                self.usage.finish_reason = reason.map(str::to_owned);
             }
             Some(_) => {}
         }
         Found::Settled
     }
 
-    /// How many of the last bytes may be the beginning of a key.
+    /// How many of the last bytes may be the beginning of a key, which has one quote only: its first.
     fn begun_key(&self, bytes: &[u8]) -> usize {
         let keys = || self.finders.iter().map(|(key, _)| key.text());
-        let begins = |length: &usize| {
-            let tail = bytes.get(bytes.len() - length..).unwrap_or_default();
-            keys().any(|key| key.starts_with(tail))
-        };
         let longest = keys().map(|key| key.len() - 1).max().unwrap_or_default();
-        (1..=longest.min(bytes.len())).rev().find(begins).unwrap_or_default()
+        let tail = bytes.get(bytes.len().saturating_sub(longest)..).unwrap_or_default();
+        let quote = tail.iter().rposition(|byte| *byte == b'"');
+        let begun = quote.and_then(|quote| tail.get(quote..)).unwrap_or_default();
+        if keys().any(|key| key.starts_with(begun)) { begun.len() } else { 0 }
     }
 }
