@@ -22,4 +22,5 @@ pub mod telemetry;
 
 mod ask;
 mod context;
+mod decimal;
 mod stages;

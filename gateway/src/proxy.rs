@@ -108,18 +108,23 @@ impl Proxy {
 
 #[async_trait]
 impl ProxyHttp for Proxy {
-    type CTX = Context;
+    /// Boxed, since Pingora moves it from one future into another, each of which would have room for it.
+    type CTX = Box<Context>;
 
     /// Called once the head of a request is complete.
-    fn new_ctx(&self) -> Context {
+    fn new_ctx(&self) -> Box<Context> {
         server::head_arrived();
-        Context::new()
+        Box::new(Context::new())
     }
 
     /// No modules: nothing is compressed here, least of all a stream of events.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+    async fn request_filter(
+        &self,
+        session: &mut Session,
+        context: &mut Box<Context>,
+    ) -> Result<bool> {
         match self.admit(session, context).await {
             Ok(()) => Ok(false),
             Err(stop) => self.stop(session, context, stop).await.map(|()| true),
@@ -129,7 +134,7 @@ impl ProxyHttp for Proxy {
     async fn upstream_peer(
         &self,
         session: &mut Session,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> Result<Box<HttpPeer>> {
         connect::connect(&self.parts, session, context).await.map_err(|stop| match stop {
             Stop::Rejected(rejection) => {
@@ -144,7 +149,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         head: &mut RequestHeader,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> Result<()> {
         send::send(session, head, context)
     }
@@ -154,7 +159,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         _piece: &mut Option<Bytes>,
         end: bool,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> Result<()> {
         if end {
             send::sent(session, context);
@@ -167,7 +172,7 @@ impl ProxyHttp for Proxy {
         &self,
         _session: &mut Session,
         _peer: &HttpPeer,
-        context: &mut Context,
+        context: &mut Box<Context>,
         error: BError,
     ) -> BError {
         judge::not_connected(&self.parts, context, error)
@@ -178,7 +183,7 @@ impl ProxyHttp for Proxy {
         _peer: &HttpPeer,
         session: &mut Session,
         error: BError,
-        context: &mut Context,
+        context: &mut Box<Context>,
         kept: bool,
     ) -> BError {
         judge::broken(&self.parts, session, context, error, kept)
@@ -188,7 +193,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         error: &Error,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> FailToProxy {
         let answered = answered(session);
         let Some(rejection) = judge::verdict(context, error) else {
@@ -211,7 +216,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         head: &mut ResponseHeader,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> Result<()> {
         judge::busy(&self.parts, head, context)?;
         tie::here(&self.parts, head, context)?;
@@ -227,7 +232,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         piece: &mut Option<Bytes>,
         end: bool,
-        context: &mut Context,
+        context: &mut Box<Context>,
     ) -> Result<Option<Duration>> {
         if end {
             send::unwatch(session, context);
@@ -237,19 +242,29 @@ impl ProxyHttp for Proxy {
         Ok(None)
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+    async fn logging(
+        &self,
+        session: &mut Session,
+        error: Option<&Error>,
+        context: &mut Box<Context>,
+    ) {
         account::account(session, context, error);
     }
 
     /// Failures are told by the access log and the metrics, once.
-    fn suppress_error_log(&self, _session: &Session, _context: &Context, _error: &Error) -> bool {
+    fn suppress_error_log(
+        &self,
+        _session: &Session,
+        _context: &Box<Context>,
+        _error: &Error,
+    ) -> bool {
         true
     }
 
     fn suppress_proxy_warn_log(
         &self,
         _session: &Session,
-        _context: &Context,
+        _context: &Box<Context>,
         _error: &Error,
         _occasion: ProxyWarnLogContext,
     ) -> bool {

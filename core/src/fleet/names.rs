@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::claims::{self, Claims};
 use super::{Adapter, Cause, Conflict, Named, Served};
 
@@ -16,11 +18,12 @@ const MOST_SUGGESTIONS: usize = 3;
 /// The tag that Ollama's clients add to names that have none.
 const LATEST: &str = ":latest";
 
-/// Names and their owners, as spelled and in lower case.
+/// Names and their owners, as spelled and in lower case. Requests only look names up: whoever defines
+/// models has no reason to choose them so that they collide, so a quick hash will do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    exact: HashMap<String, Owner>,
-    folded: HashMap<String, Owner>,
+    exact: HashMap<String, Owner, RandomState>,
+    folded: HashMap<String, Owner, RandomState>,
 }
 
 /// Who goes by a name.

@@ -43,9 +43,12 @@ impl BodyKind {
     /// The kind that `content_type`, the header's value, announces.
     pub fn of(content_type: Option<&str>) -> Result<Self, Rejection> {
         let (kind, parameters) = split(content_type.unwrap_or_default());
+        if kind.eq_ignore_ascii_case("application/json") {
+            return Ok(Self::Json);
+        }
         let kind = kind.to_ascii_lowercase();
         match kind.as_str() {
-            "" | "application/json" | "application/x-www-form-urlencoded" => Ok(Self::Json),
+            "" | "application/x-www-form-urlencoded" => Ok(Self::Json),
             "multipart/form-data" => boundary(parameters).map(Self::Form).map_err(invalid),
             kind if kind.starts_with("text/") || kind.ends_with("+json") => Ok(Self::Json),
             _ => Ok(Self::Opaque),

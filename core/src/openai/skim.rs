@@ -142,7 +142,7 @@ impl<'a> Skimmer<'a> {
             let stop = memchr2(b'"', b'\\', self.rest)?;
             let (before, from_stop) = self.rest.split_at_checked(stop)?;
             // Without an early end, so that it is done for many bytes at a time.
-            if before.iter().fold(0, |found, byte| found | u8::from(*byte < b' ')) != 0 {
+            if before.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' ' {
                 return None;
             }
             let (stop, after) = from_stop.split_first()?;

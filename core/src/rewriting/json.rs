@@ -7,8 +7,11 @@ use crate::openai::Facts;
 
 /// `text` as a JSON string, in its quotes.
 pub fn json_string(text: &str) -> Bytes {
-    // A string can always be written.
-    serde_json::to_vec(text).unwrap_or_default().into()
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        // A string can always be written.
+        return serde_json::to_vec(text).unwrap_or_default().into();
+    }
+    [b"\"", text.as_bytes(), b"\""].concat().into()
 }
 
 /// What makes a JSON body name `model`: its `model` value replaced where it is another, or a `model`

@@ -85,7 +85,8 @@ pub struct Misplaced {
 /// the order they have here.
 pub fn splice(body: &Bytes, mut splices: Vec<Splice>) -> Result<Rope, Misplaced> {
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
-    let mut rope = Rope::default();
+    let segments = Vec::with_capacity(2 * splices.len() + 1);
+    let mut rope = Rope { segments, length: 0 };
     let mut at = 0;
     for Splice { range, replacement } in splices {
         if range.start < at || range.end < range.start || range.end > body.len() {

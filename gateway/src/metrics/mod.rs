@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use prometheus::{Encoder, Registry, TextEncoder};
 
@@ -19,7 +20,7 @@ use tables::Tables;
 pub struct Metrics {
     registry: Registry,
     tables: Tables,
-    models: RwLock<HashMap<String, ModelSeries>>,
+    models: RwLock<HashMap<String, ModelSeries, RandomState>>,
 }
 
 impl Metrics {

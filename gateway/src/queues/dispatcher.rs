@@ -12,6 +12,7 @@ use flexinfer_core::ids::{GroupId, InstanceId, ModelId, Ticket};
 use flexinfer_core::queueing::{Group, MemberView, Policy, Terms};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::sharing::Capacity;
+use foldhash::fast::RandomState;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -46,7 +47,7 @@ pub struct Queues {
 /// Which shell a model or an instance belongs to.
 #[derive(Clone, Default)]
 struct Routes {
-    models: HashMap<ModelId, Arc<Shell<Group>>>,
+    models: HashMap<ModelId, Arc<Shell<Group>>, RandomState>,
     groups: HashMap<GroupId, Arc<Shell<Group>>>,
     numbers: HashMap<u64, Arc<Shell<Group>>>,
 }

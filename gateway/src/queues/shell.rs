@@ -9,6 +9,7 @@ use flexinfer_core::ids::{BookingId, EndpointId, GroupId, Ticket};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::queueing::{Group, MemberView};
 use flexinfer_core::rejection::Rejection;
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -28,7 +29,7 @@ pub(crate) struct Shell<M: Machine> {
 
 struct Inner<M: Machine> {
     machine: M,
-    waiters: HashMap<Ticket, oneshot::Sender<Answer<M>>>,
+    waiters: HashMap<Ticket, oneshot::Sender<Answer<M>>, RandomState>,
     /// When the timer goes off next.
     alarm: Option<Moment>,
 }
@@ -107,7 +108,7 @@ impl<M: Machine> Shell<M> {
         orders: mpsc::UnboundedSender<M::Order>,
         runtime: &Handle,
     ) -> Arc<Self> {
-        let inner = Inner { machine, waiters: HashMap::new(), alarm: None };
+        let inner = Inner { machine, waiters: HashMap::default(), alarm: None };
         let shell = Arc::new(Self {
             id,
             clock,
@@ -153,18 +154,23 @@ impl<M: Machine> Shell<M> {
         arrive: impl FnOnce(&mut M, Moment) -> Vec<M::Effect>,
     ) -> Arrival<M> {
         self.step(|inner, now| {
-            let effects = arrive(&mut inner.machine, now);
-            let mut answers = self.carry_out(effects);
-            let own = answers.iter().position(|(answered, _)| *answered == ticket);
-            let arrival = if let Some(own) = own {
-                // Mostly a free slot: nothing was waited for, so nothing has to be woken.
-                Arrival::Answered(answers.swap_remove(own).1)
-            } else {
-                let (sender, answer) = oneshot::channel();
-                inner.waiters.insert(ticket, sender);
-                Arrival::Waits(answer)
-            };
-            (arrival, answers)
+            let (mut own, mut others) = (None, Vec::new());
+            for effect in arrive(&mut inner.machine, now) {
+                match self.answer(effect) {
+                    // Mostly a free slot: nothing was waited for, so nothing has to be woken.
+                    Some((answered, answer)) if answered == ticket => own = Some(answer),
+                    another => others.extend(another),
+                }
+            }
+            let arrival = own.map_or_else(
+                || {
+                    let (sender, answer) = oneshot::channel();
+                    inner.waiters.insert(ticket, sender);
+                    Arrival::Waits(answer)
+                },
+                Arrival::Answered,
+            );
+            (arrival, others)
         })
     }
 
@@ -189,7 +195,10 @@ impl<M: Machine> Shell<M> {
                 self.earlier.notify_one();
             }
             let to_whom = |(ticket, answer)| (inner.waiters.remove(&ticket), answer);
-            (outcome, answers.into_iter().map(to_whom).collect::<Vec<_>>())
+            // Extended, since mostly there are none, and collecting would look at the room they took.
+            let mut deliveries = Vec::new();
+            deliveries.extend(answers.into_iter().map(to_whom));
+            (outcome, deliveries)
         };
         for (sender, answer) in deliveries {
             // Where nobody waits any more, the slot's guard is dropped here and returns it.
@@ -201,7 +210,9 @@ impl<M: Machine> Shell<M> {
     /// Sends orders on while the lock is held, so that they keep their order; what is left are the
     /// answers to requests.
     fn carry_out(self: &Arc<Self>, effects: Vec<M::Effect>) -> Vec<(Ticket, Answer<M>)> {
-        effects.into_iter().filter_map(|effect| self.answer(effect)).collect()
+        let mut answers = Vec::new();
+        answers.extend(effects.into_iter().filter_map(|effect| self.answer(effect)));
+        answers
     }
 
     fn answer(self: &Arc<Self>, effect: M::Effect) -> Option<(Ticket, Answer<M>)> {

@@ -22,6 +22,10 @@ impl Upload {
     pub fn new(segments: impl IntoIterator<Item = Bytes>) -> Self {
         let segments: Vec<Bytes> = segments.into_iter().filter(|part| !part.is_empty()).collect();
         let length = segments.iter().map(Bytes::len).sum();
+        Self::of(segments, length)
+    }
+
+    fn of(segments: Vec<Bytes>, length: usize) -> Self {
         let pieces = if segments.len() > 1 && length <= JOINED_BELOW {
             vec![joined(&segments, length)]
         } else {
@@ -48,7 +52,8 @@ impl Upload {
 
 impl From<Rope> for Upload {
     fn from(rope: Rope) -> Self {
-        Self::new(rope.into_segments())
+        let length = rope.len();
+        Self::of(rope.into_segments(), length)
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) async fn read(
     let mut arriving = Arriving::new(parts, announced, begun);
     while let Some(chunk) = arriving.next(session).await? {
         arriving.take(chunk)?;
+        if session.downstream_session.is_body_done() {
+            break;
+        }
     }
     Ok(Some((arriving.whole(), arriving.held)))
 }

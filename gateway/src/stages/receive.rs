@@ -1,6 +1,6 @@
 //! Looks at a request's head: whether it may come in at all, and what it asks for.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -17,17 +17,21 @@ use pingora_proxy::Session;
 use super::spans::Spans;
 use super::{Stop, cors};
 use crate::context::Context;
+use crate::decimal::Backwards;
 use crate::lifecycle::Phase;
 use crate::parts::Parts;
 
 /// Names a request in answers, logs and engines.
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: &str = "x-request-id";
+
+/// The same to look it up by.
+const REQUEST_ID_NAME: HeaderName = HeaderName::from_static(REQUEST_ID);
 
 /// A longer id is replaced by one of ours.
 const LONGEST_REQUEST_ID: usize = 128;
 
 /// Ids made so far, to tell those of the same nanosecond apart.
-static MADE: AtomicU32 = AtomicU32::new(0);
+static MADE: AtomicU16 = AtomicU16::new(0);
 
 /// Names the model where neither path nor body can.
 const MODEL_ID: HeaderName = HeaderName::from_static("x-model-id");
@@ -204,7 +208,7 @@ pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
 
 /// The client's own id where it can be repeated safely, else `<unix nanoseconds>-<4 hex digits>`.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
-    if let Some(id) = headers.get(REQUEST_ID)
+    if let Some(id) = headers.get(REQUEST_ID_NAME)
         && (1..=LONGEST_REQUEST_ID).contains(&id.len())
         && id.as_bytes().iter().all(u8::is_ascii_graphic)
     {
@@ -215,11 +219,12 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 
 /// An id that no other request has.
 pub(crate) fn new_request_id() -> HeaderValue {
-    let number = MADE.fetch_add(1, Ordering::Relaxed) & 0xffff;
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let nanoseconds = u64::try_from(nanoseconds).unwrap_or_default();
-    HeaderValue::try_from(format!("{nanoseconds}-{number:04x}"))
-        .unwrap_or_else(|_| HeaderValue::from_static("0-0000"))
+    let mut id = Backwards::new();
+    id.four_digits(MADE.fetch_add(1, Ordering::Relaxed));
+    id.byte(b'-');
+    id.number(u64::try_from(nanoseconds).unwrap_or_default());
+    HeaderValue::from_bytes(id.text()).unwrap_or_else(|_| HeaderValue::from_static("0-0000"))
 }
 
 #[cfg(test)]
@@ -245,9 +250,9 @@ mod tests {
 
     #[test]
     fn a_request_keeps_its_id_unless_it_cannot_be_repeated() {
-        assert_eq!(request_id(&headers(&[(REQUEST_ID, "abc-1")])), "abc-1");
+        assert_eq!(request_id(&headers(&[(REQUEST_ID_NAME, "abc-1")])), "abc-1");
         for bad in ["", "two words", "tab\tbed"] {
-            let made = request_id(&headers(&[(REQUEST_ID, bad)]));
+            let made = request_id(&headers(&[(REQUEST_ID_NAME, bad)]));
             assert_ne!(made, bad);
             assert!(made.to_str().is_ok_and(|id| id.contains('-')), "{made:?}");
         }

@@ -18,6 +18,7 @@ use pingora_proxy::Session;
 
 use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
+use crate::decimal::Backwards;
 use crate::parts::Limits;
 use crate::replay::{Replay, Upload, Watch};
 
@@ -50,7 +51,11 @@ pub(crate) fn send(
     }
     address_to(head, booking.address)?;
     let name = target.name_for_engine(&booking.served);
-    head.set_raw_path(path(target, name).as_bytes())?;
+    let path = path(target, name);
+    // Mostly it is the path that the client asked for.
+    if head.raw_path() != path.as_bytes() {
+        head.set_raw_path(path.as_bytes())?;
+    }
     if target.stream {
         // A compressed stream of events is held back until a block is full.
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
@@ -95,7 +100,7 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
 /// Names the engine as the host. A page that came from here asks from here: its origin is the engine's own
 /// then, since engines with a page compare the two (HTTP-23). Any other origin is told as it is.
 fn address_to(head: &mut RequestHeader, engine: SocketAddr) -> Result<()> {
-    let engine = engine.to_string();
+    let engine = address(engine);
     let origin = head.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let from = origin.and_then(|origin| origin.split_once("://")).map(|(_, from)| from);
     let host = head
@@ -104,9 +109,26 @@ fn address_to(head: &mut RequestHeader, engine: SocketAddr) -> Result<()> {
         .map(Authority::as_str)
         .or_else(|| head.headers.get(HOST).and_then(|host| host.to_str().ok()));
     if from.is_some_and(|from| Some(from) == host) {
+        let engine = engine.to_str().unwrap_or_default();
         head.insert_header(ORIGIN, format!("http://{engine}"))?;
     }
     head.insert_header(HOST, engine)
+}
+
+/// What an engine at `address` is called.
+fn address(address: SocketAddr) -> HeaderValue {
+    let SocketAddr::V4(version_4) = address else {
+        return HeaderValue::try_from(address.to_string())
+            .unwrap_or_else(|_| HeaderValue::from_static("localhost"));
+    };
+    let [a, b, c, d] = version_4.ip().octets();
+    let mut text = Backwards::new();
+    text.number(version_4.port().into());
+    for (octet, after) in [(d, b':'), (c, b'.'), (b, b'.'), (a, b'.')] {
+        text.byte(after);
+        text.number(octet.into());
+    }
+    HeaderValue::from_bytes(text.text()).unwrap_or_else(|_| HeaderValue::from_static("localhost"))
 }
 
 /// Path and query as the engine shall see them, which calls its model `name`.
@@ -127,4 +149,16 @@ fn upload<'a>(body: &'a mut Body, name: Option<&str>) -> Result<&'a Upload> {
     let rope =
         splice(&body.received, splices).or_err(ErrorType::InternalError, "splicing a body")?;
     Ok(body.upload.insert(Upload::from(rope)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_called_by_its_address() {
+        for text in ["127.0.0.1:8000", "10.255.0.20:65535", "[::1]:80"] {
+            assert_eq!(address(text.parse().expect("an address")), text);
+        }
+    }
 }

@@ -123,6 +123,10 @@ fn opening(text: &str) -> Result<usize, Rejection> {
 }
 
 fn name(raw: &str) -> Result<String, Rejection> {
+    let quoted = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    if let Some(name) = quoted.filter(|name| !name.is_empty() && !name.contains('\\')) {
+        return Ok(name.to_owned());
+    }
     match serde_json::from_str::<String>(raw) {
         Ok(name) if !name.is_empty() => Ok(name),
         _ => {

@@ -66,7 +66,8 @@ pub fn locate(path: &str, knows: impl Fn(&str) -> bool) -> Place<'_> {
 
 /// The operation of an engine at `path`, which begins with `/`.
 fn engines(path: &str) -> At {
-    match OPERATIONS.iter().find(|operation| fits(operation.path, path)) {
+    let exact = OPERATIONS.iter().find(|operation| operation.path == path);
+    match exact.or_else(|| OPERATIONS.iter().find(|operation| fits(operation.path, path))) {
         Some(operation) => At::Operation(operation),
         None if named::has_dot_segment(path) => At::Nowhere,
         None => At::Unlisted,
@@ -74,7 +75,9 @@ fn engines(path: &str) -> At {
 }
 
 fn leads_to_own(own: &Own, path: &str) -> bool {
-    match own.path.split_once('{') {
+    // It stands at the end, where it is found by a look.
+    let start = own.path.ends_with('}').then(|| own.path.split_once('{')).flatten();
+    match start {
         Some((start, _)) => path.strip_prefix(start).is_some_and(|rest| !rest.is_empty()),
         None => own.path == path,
     }
@@ -141,7 +144,7 @@ fn not_found(path: &str) -> Rejection {
 }
 
 fn allowed(method: &str, methods: &'static str) -> Result<(), Rejection> {
-    if methods.split(", ").any(|allowed| allowed == method) {
+    if methods == method || methods.split(", ").any(|allowed| allowed == method) {
         return Ok(());
     }
     Err(Rejection::MethodNotAllowed { method: method.to_owned(), allow: methods })

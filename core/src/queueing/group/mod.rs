@@ -8,6 +8,8 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
+use foldhash::fast::RandomState;
+
 use super::effects::{Effect, Effects};
 use super::line::{Engine, Line};
 use super::terms::{Policy, Terms};
@@ -18,13 +20,16 @@ use crate::moment::Moment;
 use crate::rejection::Rejection;
 use crate::sharing::Capacity;
 
+/// Which engine each slot is on.
+type Bookings = HashMap<BookingId, (ModelId, InstanceId), RandomState>;
+
 /// A sharing group: its members, their queues and their engines.
 #[derive(Debug)]
 pub struct Group {
     policy: Policy,
     capacity: Capacity,
     lines: BTreeMap<ModelId, Line>,
-    bookings: HashMap<BookingId, (ModelId, InstanceId)>,
+    bookings: Bookings,
     next_booking: u64,
     /// Numbers for instances come from a range of this group's own, so that they stay unique.
     next_instance: u64,
@@ -41,7 +46,7 @@ impl Group {
             policy,
             capacity,
             lines: BTreeMap::new(),
-            bookings: HashMap::new(),
+            bookings: Bookings::default(),
             next_booking: 0,
             next_instance: first_instance,
             swap: None,
@@ -194,7 +199,7 @@ impl Group {
 /// Grants `ticket` a slot if the line's engine takes requests and has a free one.
 fn grant_one(
     line: &mut Line,
-    bookings: &mut HashMap<BookingId, (ModelId, InstanceId)>,
+    bookings: &mut Bookings,
     next_booking: &mut u64,
     ticket: Ticket,
     effects: &mut Effects,
