@@ -19,6 +19,7 @@ use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Upload, Watch};
+use crate::server;
 use crate::stages::spans::Spans;
 use crate::stages::tie::Tied;
 
@@ -136,6 +137,8 @@ pub(crate) struct Attempt {
     pub(crate) retry: Option<Retry>,
     /// Since when engines have said that they are busy, and how often.
     pub(crate) busy: Option<(Instant, u32)>,
+    /// Its head and body on their way, until they have left together.
+    pub(crate) together: Option<server::Held>,
     /// The body on its way, while it is.
     pub(crate) replay: Option<Replay>,
     /// Looks out for the shorter of the two silences that an engine may keep.

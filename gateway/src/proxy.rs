@@ -1,6 +1,7 @@
 //! The table of contents of the request path: which of Pingora's hooks runs which stage. Nothing is
 //! decided here.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use flexinfer_core::fleet::Named;
 use flexinfer_core::openai::apis::Streams;
 use flexinfer_core::rejection::Rejection;
 use pingora_core::modules::http::HttpModules;
+use pingora_core::protocols::Digest;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -143,6 +145,19 @@ impl ProxyHttp for Proxy {
             }
             Stop::ClientLeft | Stop::Answered(_) | Stop::Preflight => client_left(),
         })
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _kept: bool,
+        _peer: &HttpPeer,
+        engine: RawFd,
+        _digest: Option<&Digest>,
+        context: &mut Box<Context>,
+    ) -> Result<()> {
+        connect::connected(engine, context);
+        Ok(())
     }
 
     async fn upstream_request_filter(

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::coalesced::Coalesced;
-use super::head_watch::HeadWatch;
+use super::conversation::Conversation;
 
 /// How long a new connection may stay silent.
 const FIRST_BYTE_LIMIT: Duration = Duration::from_secs(60);
@@ -77,9 +77,9 @@ async fn serve<A>(
         app.process_new(Box::new(stream), &stopping).await;
         return;
     }
-    let watch = Arc::new(HeadWatch::default());
-    let conversation = converse(stream, &app, &stopping, &watch);
-    if !Arc::clone(&watch).over(KEEPALIVE, conversation).await {
+    let conversation = Conversation::new();
+    let talk = converse(stream, &app, &stopping, &conversation);
+    if !Arc::clone(&conversation).over(KEEPALIVE, talk).await {
         debug!(%client, limit = ?KEEPALIVE, "a connection was closed that sent no whole request head");
     }
 }
@@ -89,7 +89,7 @@ async fn converse<A>(
     stream: Stream,
     app: &Arc<A>,
     stopping: &watch::Receiver<bool>,
-    heads: &HeadWatch,
+    conversation: &Conversation,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
 {
@@ -97,7 +97,7 @@ async fn converse<A>(
     // Kept without a limit as far as Pingora knows, which would set a timer for each request.
     session.set_keepalive(Some(0));
     session.set_pipelining_enabled(true);
-    heads.await_head();
+    conversation.heads.wait();
     let mut kept = app.process_new_http(session, stopping).await;
     while let Some(reused) = kept {
         let (stream, settings) = reused.consume();
@@ -105,7 +105,7 @@ async fn converse<A>(
         if let Some(settings) = settings {
             settings.apply_to_session(&mut session);
         }
-        heads.await_head();
+        conversation.heads.wait();
         kept = app.process_new_http(session, stopping).await;
     }
 }

@@ -6,10 +6,12 @@
 
 mod coalesced;
 mod connection;
+mod conversation;
 mod handover;
 mod head_watch;
 mod listener;
 mod refusals;
+mod together;
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,8 +27,8 @@ use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
 
+pub(crate) use conversation::{Held, head_arrived, hold};
 pub use handover::{Estate, Inherited};
-pub(crate) use head_watch::head_arrived;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request, in all.

@@ -15,6 +15,7 @@ use crate::metrics::Outcome;
 
 /// Counts and logs one request.
 pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {
+    context.attempt.together = None;
     send::sent(session, context);
     send::unwatch(session, context);
     let took = context.started.elapsed();

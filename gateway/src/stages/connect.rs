@@ -1,5 +1,6 @@
 //! Turns the booked slot into the address to connect to; after a failed try asks for another slot.
 
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::{Stop, dispatch};
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
 use crate::queues::Booking;
+use crate::server;
 
 type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
 
@@ -45,6 +47,12 @@ pub(crate) async fn connect(
         peer.group_key = unshared();
     }
     Ok(peer)
+}
+
+/// There is a connection. A body that was read follows its head at once: they leave together.
+pub(crate) fn connected(engine: RawFd, context: &mut Context) {
+    context.attempt.together = None;
+    context.attempt.together = context.body.as_ref().and_then(|_| server::hold(engine));
 }
 
 /// The slot to try next, where it is another one than the last.

@@ -62,6 +62,7 @@ pub(crate) fn broken(
     mut error: BError,
     kept: bool,
 ) -> BError {
+    context.attempt.together = None;
     send::sent(session, context);
     context.spans.fail(error.etype().as_str());
     if send::unwatch(session, context) {

@@ -23,6 +23,9 @@ const CLAMPED: HeaderName = HeaderName::from_static("x-flexinfer-maxtokens-clamp
 
 /// The engine answers: from here on nothing is tried again, so its request need not be kept.
 pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
+    if let Some(together) = context.attempt.together.take() {
+        together.send();
+    }
     if head.status.is_informational() {
         return Ok(());
     }

@@ -1,12 +1,15 @@
 //! Bodies on their way in: what does not come whole goes nowhere, and what comes whole arrives as it
 //! was sent.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::client::{Client, request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::Origin;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::world::{BOUND, World, limits, model};
 
@@ -27,6 +30,26 @@ async fn body_05_numbers_arrive_as_they_were_written() {
     assert_eq!(client.answer().await.unwrap().status(), 200);
     let expected = text.replace(r#""m""#, r#""its-own-name""#);
     assert_eq!(String::from_utf8_lossy(&engine.requests()[0].body), expected);
+}
+
+#[tokio::test]
+async fn the_head_of_a_request_and_its_body_leave_in_one_packet() {
+    let engine = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = engine.local_addr().unwrap();
+    let world = World::new(address, vec![model("m", Some("its-own-name"))]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, br#"{"model":"m"}"#).await.unwrap();
+    let (mut socket, _) = engine.accept().await.unwrap();
+    for _ in 0..3 {
+        let mut first = vec![0; 4096];
+        let read = socket.read(&mut first).await.unwrap();
+        let request = String::from_utf8_lossy(&first[..read]);
+        assert!(request.ends_with(r#"{"model":"its-own-name"}"#), "{request}");
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        socket.write_all(answer).await.unwrap();
+        assert_eq!(client.answer().await.unwrap().status(), 200);
+        client.post(CHAT, br#"{"model":"m"}"#).await.unwrap();
+    }
 }
 
 #[tokio::test]
