@@ -9,31 +9,67 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::{Buf as _, BytesMut};
 use pingora_core::protocols::l4::stream::Stream;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     TimingDigest, UniqueID, UniqueIDType,
 };
-use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use super::refusals;
 
 /// A head and a short answer fit; what is longer is passed through.
 const ROOM: usize = 4096;
 
+/// The first room that is made: most heads fit.
+const FIRST_ROOM: usize = 1024;
+
 /// The connection.
 #[derive(Debug)]
-pub(super) struct Coalesced(BufWriter<Stream>);
+pub(super) struct Coalesced {
+    stream: Stream,
+    /// Without room while there is nothing in it: a request may wait for long.
+    held: BytesMut,
+}
 
 impl Coalesced {
     /// Writes to `stream` leave together from now on.
     pub(super) fn new(stream: Stream) -> Self {
-        Self(BufWriter::with_capacity(ROOM, stream))
+        Self { stream, held: BytesMut::new() }
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        if self.held.capacity() == 0 {
+            self.held.reserve(FIRST_ROOM.max(bytes.len()));
+        }
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// Writes what is held.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.held.is_empty() {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(context, &self.held))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.held.advance(sent);
+        }
+        self.held = BytesMut::new();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether `length` bytes more are held, once there is room for them.
+    fn poll_room(&mut self, context: &mut Context<'_>, length: usize) -> Poll<io::Result<bool>> {
+        if self.held.len() + length > ROOM {
+            ready!(self.poll_send(context))?;
+        }
+        Poll::Ready(Ok(length <= ROOM))
     }
 }
 
@@ -43,11 +79,11 @@ impl AsyncRead for Coalesced {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.0.buffer().is_empty() {
+        if !self.held.is_empty() {
             // A failure is told by the next write; a socket that is full wakes this task too.
-            let _ = Pin::new(&mut self.0).poll_flush(context);
+            let _ = self.as_mut().poll_flush(context);
         }
-        Pin::new(self.0.get_mut()).poll_read(context, into)
+        Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
@@ -57,19 +93,23 @@ impl AsyncWrite for Coalesced {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let Some(refusal) = refusals::in_place_of(bytes) else {
-            return Pin::new(&mut self.0).poll_write(context, bytes);
-        };
-        // It fits into the buffer, so that it is taken whole.
-        Pin::new(&mut self.0).poll_write(context, &refusal).map_ok(|_| bytes.len())
+        let refusal = refusals::in_place_of(bytes);
+        let written = refusal.as_deref().unwrap_or(bytes);
+        if ready!(self.poll_room(context, written.len()))? {
+            self.hold(written);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -77,11 +117,18 @@ impl AsyncWrite for Coalesced {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, pieces)
+        let length = pieces.iter().map(|piece| piece.len()).sum();
+        if ready!(self.poll_room(context, length))? {
+            for piece in pieces {
+                self.hold(piece);
+            }
+            return Poll::Ready(Ok(length));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 }
 
@@ -89,8 +136,8 @@ impl AsyncWrite for Coalesced {
 impl Shutdown for Coalesced {
     async fn shutdown(&mut self) {
         // A client that is gone cannot be told the rest.
-        let _ = tokio::io::AsyncWriteExt::flush(&mut self.0).await;
-        Shutdown::shutdown(self.0.get_mut()).await;
+        let _ = self.flush().await;
+        Shutdown::shutdown(&mut self.stream).await;
     }
 }
 
@@ -101,32 +148,32 @@ impl Ssl for Coalesced {}
 
 impl UniqueID for Coalesced {
     fn id(&self) -> UniqueIDType {
-        self.0.get_ref().id()
+        self.stream.id()
     }
 }
 
 impl GetTimingDigest for Coalesced {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.0.get_ref().get_timing_digest()
+        self.stream.get_timing_digest()
     }
 
     fn get_read_pending_time(&self) -> Duration {
-        self.0.get_ref().get_read_pending_time()
+        self.stream.get_read_pending_time()
     }
 
     fn get_write_pending_time(&self) -> Duration {
-        self.0.get_ref().get_write_pending_time()
+        self.stream.get_write_pending_time()
     }
 }
 
 impl GetProxyDigest for Coalesced {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.0.get_ref().get_proxy_digest()
+        self.stream.get_proxy_digest()
     }
 }
 
 impl GetSocketDigest for Coalesced {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.0.get_ref().get_socket_digest()
+        self.stream.get_socket_digest()
     }
 }
