@@ -17,6 +17,8 @@ pub enum ConditionType {
     ConfigValid,
     /// Nobody else claims the model's name or aliases.
     NameUnique,
+    /// The model's speed was measured; only where the Model asks for that.
+    BenchmarkComplete,
 }
 
 /// Why a condition is as it is. Reasons that hold up a load are in [`LoadHindrance`].
@@ -82,6 +84,16 @@ pub enum ConditionReason {
     /// The claim waits for its volume.
     #[strum(serialize = "PVCProvisioning")]
     PvcProvisioning,
+    /// The model is measured as soon as it serves.
+    BenchmarkPending,
+    /// The model is being measured.
+    BenchmarkRunning,
+    /// The model was measured on the kind of node that serves it.
+    BenchmarkSucceeded,
+    /// Measuring gave up.
+    BenchmarkFailed,
+    /// A setting is missing, or the engine cannot be measured.
+    BenchmarkNotConfigured,
 }
 
 /// What holds up a load on a cluster, as the reason of a condition. This is the one list of what

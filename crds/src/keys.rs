@@ -10,6 +10,8 @@ pub const GPU_ARCHITECTURE_OLDER: &str = "flexinfer.ai/gpu-arch";
 pub const GPU_VRAM: &str = "flexinfer.ai/gpu.vram";
 /// Node label: how many GPUs the node has.
 pub const GPU_COUNT: &str = "flexinfer.ai/gpu.count";
+/// Node label: what the GPU is sold as, made to fit a label; the full text is an annotation of the same name.
+pub const GPU_PRODUCT: &str = "flexinfer.ai/gpu.product";
 /// Node label: whether the GPU computes in four-bit integers.
 pub const GPU_INT4: &str = "flexinfer.ai/gpu.int4";
 /// Node label: whether the processor has AVX-512.

@@ -17,6 +17,8 @@ pub struct Representative {
     pub vram: Option<u64>,
     /// The devices that they offer.
     pub count: usize,
+    /// What the one with the newest architecture and the most memory is sold as.
+    pub product: Option<String>,
 }
 
 impl Representative {
@@ -53,7 +55,18 @@ pub fn representative(spoken_for: &[&Gpu]) -> Option<Representative> {
         architecture: architectures.max_by_key(|name| (generation(name), name.clone())),
         vram: devices.iter().filter_map(|memory| memory.total).max(),
         count: devices.len(),
+        product: product(spoken_for),
     })
+}
+
+/// Equals are told apart by their names, so that the order does not matter.
+fn product(gpus: &[&Gpu]) -> Option<String> {
+    let named = gpus.iter().filter_map(|gpu| {
+        let name = gpu.name.as_deref().map(str::trim).filter(|name| !name.is_empty())?;
+        let age = gpu.architecture.as_deref().map(generation);
+        Some((age, gpu.memory.total, name))
+    });
+    named.max().map(|(_, _, name)| name.to_owned())
 }
 
 /// How new an architecture is: generation, then what comes after it. `sm_100` is after `sm_90`, `gfx1100`

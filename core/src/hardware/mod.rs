@@ -20,6 +20,7 @@ pub mod sysfs;
 mod choice;
 mod failure;
 mod gpu;
+mod product;
 mod reading;
 
 #[cfg(test)]
@@ -28,3 +29,4 @@ mod tests;
 pub use choice::{Representative, representative, spoken_for};
 pub use failure::ProbeFailure;
 pub use gpu::{Finding, Gpu, Memory, Partition, Partitioning, Survey};
+pub use product::product_label;

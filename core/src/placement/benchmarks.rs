@@ -150,6 +150,13 @@ pub fn tokens_per_second(results: &BTreeMap<String, String>, subject: &Subject) 
     amount(results.get(&subject.key())?.trim())
 }
 
+/// How long the measurement of `subject` took, in seconds, by the ConfigMap of all results.
+pub fn duration_seconds(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
+    let meta = results.get(&format!("meta_{}", subject.key()))?;
+    let meta: serde_json::Value = serde_json::from_str(meta).ok()?;
+    meta.get("durationSeconds")?.as_f64().filter(|seconds| *seconds >= 0.0)
+}
+
 /// The tokens per second in the ConfigMap of one deployment, as [`Subject::of_deployment`] writes it.
 pub fn rate_of_deployment(results: &BTreeMap<String, String>) -> Option<f64> {
     amount(results.get(TOKENS_PER_SECOND)?.trim())
@@ -232,6 +239,8 @@ mod tests {
         assert_eq!(tokens_per_second(&entries, &subject()), Some(50.0));
         let other = Subject { model: "org/other".to_owned(), ..subject() };
         assert_eq!(tokens_per_second(&entries, &other), None);
+        assert_eq!(duration_seconds(&entries, &subject()), Some(12.8));
+        assert_eq!(duration_seconds(&entries, &other), None);
         let meta = entries.get(&format!("meta_{}", subject().key())).unwrap();
         let meta = serde_json::from_str::<serde_json::Value>(meta).unwrap();
         assert_eq!(meta["deviceClass"], subject().device_class.to_string());

@@ -6,7 +6,6 @@
 //! - A text that cannot be read is never taken for "nothing": its node takes no pod with a GPU (GPU-14).
 //! - Memory that a pod was promised and has not taken yet is not free (GPU-12).
 
-pub mod benchmark_job;
 pub mod benchmarks;
 pub mod score;
 

@@ -1,7 +1,8 @@
 //! What the controller does on a cluster, as functions of what it saw: which model of a group runs
 //! ([`group`]), what a model's pods say about its engine ([`model`]), which nodes would do ([`placing`]), what
-//! objects a model becomes ([`objects`]), how its weights get there ([`caching`]), and what people and gateways are told about it ([`status`]).
+//! objects a model becomes ([`objects`]), how its weights get there ([`caching`]), how fast it is ([`benchmarking`]), and what people and gateways are told about it ([`status`]).
 
+pub mod benchmarking;
 pub mod caching;
 pub mod group;
 pub mod model;

@@ -31,6 +31,9 @@ pub struct CacheStatus {
     /// The size of the weights in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<i64>,
+    /// Nodes whose memory keeps a copy of the weights between loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
     /// What quantizing made of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization: Option<QuantizationStatus>,

@@ -40,11 +40,13 @@ pub struct FlashLoader {
     pub image: Option<String>,
 
     /// Whether nodes that hold the weights serve them to others, so that the volume is read once.
-    /// Copies are checked by digest; the volume is read where no node answers. The default is false.
+    /// Copies are checked by digest; the volume is read where no node answers. The default is true
+    /// for a model that shares its GPU, where the controller knows of such nodes; no other model
+    /// leaves a copy that could be served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p2p: Option<bool>,
 
-    /// The port on which nodes serve weights. The default is 9876.
+    /// The port on which nodes serve weights. The default is the controller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub p2p_port: Option<i32>,

@@ -4,7 +4,7 @@ use flexinfer_crds::keys;
 use jiff::Timestamp;
 
 use super::{Node, Texts};
-use crate::hardware::Gpu;
+use crate::hardware::{Gpu, representative};
 
 const MIB: u64 = 1 << 20;
 
@@ -28,6 +28,7 @@ pub fn annotations(gpus: &[&Gpu], kv_cache_usage: Option<f64>) -> Texts {
             (!known.is_empty()).then(|| known.iter().sum::<u64>().to_string()),
         ),
         (keys::GPU_FREE_MEMORY_EACH.to_owned(), each),
+        (keys::GPU_PRODUCT.to_owned(), representative(gpus).and_then(|chosen| chosen.product)),
         (keys::KV_CACHE_USAGE.to_owned(), kv_cache_usage.map(|share| format!("{share:.4}"))),
     ])
 }

@@ -4,11 +4,17 @@ use flexinfer_crds::keys;
 
 use super::{LabelPrefix, Node, Texts};
 use crate::backends::Vendor;
-use crate::hardware::Representative;
+use crate::hardware::{Representative, product_label};
 
 /// The keys that describe GPUs.
-const OF_GPUS: [&str; 5] =
-    [keys::GPU_VENDOR, keys::GPU_ARCHITECTURE, keys::GPU_VRAM, keys::GPU_COUNT, keys::GPU_INT4];
+const OF_GPUS: [&str; 6] = [
+    keys::GPU_VENDOR,
+    keys::GPU_ARCHITECTURE,
+    keys::GPU_VRAM,
+    keys::GPU_COUNT,
+    keys::GPU_INT4,
+    keys::GPU_PRODUCT,
+];
 
 const GIB: u64 = 1 << 30;
 
@@ -31,6 +37,7 @@ pub fn labels(
         chosen.vram.map(gibibytes),
         Some(chosen.count.to_string()),
         chosen.int4().map(|int4| int4.to_string()),
+        chosen.product.as_deref().and_then(product_label),
     ];
     let another = known_vendor.is_some_and(|known| known != vendor);
     let named = OF_GPUS.into_iter().zip(values).filter(|(_, value)| value.is_some() || another);

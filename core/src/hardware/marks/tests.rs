@@ -184,3 +184,21 @@ fn gpu_12_the_time_of_a_measurement_moves_with_the_memory_and_with_pods_that_bec
     assert_eq!(measured(&free("400"), None), Some(at(200)));
     assert_eq!(measured(&Texts::new(), None), None, "no memory, no time");
 }
+
+#[test]
+fn k8s_08_the_label_of_a_product_fits_and_the_annotation_has_all_of_it() {
+    let mut card = gpu(Vendor::Nvidia, "sm_120", 96 * GIB, 0);
+    let name = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition (custom/OEM build 2) ";
+    card.name = Some(name.to_owned());
+    let mut older = gpu(Vendor::Nvidia, "sm_52", 8 * GIB, 0);
+    older.name = Some("NVIDIA Quadro M5000".to_owned());
+    let gpus = [older, card];
+    let key = "flexinfer.ai/gpu.product".to_owned();
+    let label = labels_of(&gpus, "flexinfer.ai/").into_iter().find(|(known, _)| *known == key);
+    let label = label.unwrap().1.unwrap();
+    assert!(label.len() <= 63 && label.starts_with("nvidia-rtx-pro-6000-blackwell"), "{label}");
+    let told = annotations(&spoken_for(&gpus), None).remove(&key).unwrap();
+    assert_eq!(told.as_deref(), Some(name.trim()));
+    let unnamed = gpu(Vendor::Nvidia, "sm_89", 24 * GIB, 0);
+    assert_eq!(annotations(&[&unnamed], None).remove(&key), Some(None));
+}

@@ -1,7 +1,6 @@
 //! Which nodes can hold a pod, and which suits it best.
 
 mod filtering;
-mod measuring;
 mod promised;
 mod scoring;
 

@@ -6,5 +6,5 @@ mod engine;
 mod hindrance;
 
 pub use demand::{Demand, Expiry};
-pub use engine::Engine;
+pub use engine::{Engine, serving_nodes};
 pub use hindrance::Hindrance;

@@ -43,6 +43,11 @@ impl<'a> Blueprint<'a> {
         &self.weights
     }
 
+    /// What it is drawn with.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.settings
+    }
+
     /// What is started in the engine's container.
     pub(super) fn launch(&self) -> Result<Launch, Refusal> {
         let place = backends::Placement {
@@ -62,7 +67,7 @@ impl<'a> Blueprint<'a> {
     }
 
     /// An annotation of the Model, trimmed; `None` where it is empty.
-    pub(super) fn annotation(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn annotation(&self, key: &str) -> Option<&'a str> {
         let annotations = self.model.metadata.annotations.as_ref()?;
         annotations.get(key).map(|text| text.trim()).filter(|text| !text.is_empty())
     }

@@ -2,7 +2,7 @@
 //! that shares its GPU the copy is kept on the node, so that the next swap finds it there.
 
 use flexinfer_crds::model::{CacheStrategy, FlashLoader};
-use k8s_openapi::api::core::v1::{Container, Volume};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
 
 use super::environment::variable;
 use super::initial::{as_root, ours};
@@ -29,7 +29,7 @@ impl Blueprint<'_> {
     pub(super) fn flash(&self) -> Result<Option<Flash>, Refusal> {
         let own = self.model.spec.cache.as_ref().and_then(|cache| cache.flash_loader.clone());
         let own = own.unwrap_or_default();
-        let shared = matches!(self.effective.group, GroupId::Shared { .. });
+        let shared = self.shares();
         let by_itself = shared && self.weights.strategy == Some(CacheStrategy::Local);
         let wanted = own.enabled.unwrap_or(by_itself || self.settings.flash.enabled);
         let (Some(from), Some(to)) = (self.folder_below(SOURCE), self.weights.folder.clone())
@@ -53,6 +53,7 @@ impl Blueprint<'_> {
             vec![mounted(MODEL, SOURCE, true), mounted(MEMORY, &self.weights.mount, false)];
         let mut variables = vec![variable("FLASH_SRC", &from), variable("FLASH_DST", &to)];
         variables.extend(self.flash_settings(&own));
+        variables.extend(self.peers(&own, &to));
         let mut loader = ours("flash-loader", &image, &["flash".to_owned()], variables, mounts);
         if shared {
             as_root(&mut loader);
@@ -61,7 +62,7 @@ impl Blueprint<'_> {
     }
 
     /// How it copies: the Model's own word, else the settings'.
-    fn flash_settings(&self, own: &FlashLoader) -> Vec<k8s_openapi::api::core::v1::EnvVar> {
+    fn flash_settings(&self, own: &FlashLoader) -> Vec<EnvVar> {
         let defaults = &self.settings.flash;
         let number = |own: Option<i32>, default: u32| {
             own.and_then(|own| u32::try_from(own).ok()).unwrap_or(default).to_string()
@@ -79,5 +80,35 @@ impl Blueprint<'_> {
             variables.push(variable("FLASH_EXCLUDE", &defaults.exclude.join(",")));
         }
         variables
+    }
+
+    /// Whether copies of the weights stay in the memory of nodes when the model's pods go.
+    pub fn keeps_in_memory(&self) -> Result<bool, Refusal> {
+        Ok(self.shares() && self.flash()?.is_some())
+    }
+
+    fn shares(&self) -> bool {
+        matches!(self.effective.group, GroupId::Shared { .. })
+    }
+
+    /// Where other nodes' copies are: those that outlive a pod are handed on by the nodes' agents.
+    fn peers(&self, own: &FlashLoader, to: &str) -> Vec<EnvVar> {
+        let known = self.settings.flash.peers.iter();
+        let peers: Vec<String> = known.map(|peer| with_port(peer, own.p2p_port)).collect();
+        let asked = self.shares() && own.p2p != Some(false) && !peers.is_empty();
+        let Some(below) = to.strip_prefix(&self.weights.mount).filter(|_| asked) else {
+            return Vec::new();
+        };
+        let id = &self.effective.id;
+        let name = format!("{}/{}{below}", id.namespace, id.name);
+        vec![variable("FLASH_PEERS", &peers.join(",")), variable("FLASH_PEERS_NAME", &name)]
+    }
+}
+
+/// A `host:port` with another port, where the Model names one.
+fn with_port(peer: &str, port: Option<i32>) -> String {
+    match (peer.rsplit_once(':'), port) {
+        (Some((host, _)), Some(port)) => format!("{host}:{port}"),
+        _ => peer.to_owned(),
     }
 }

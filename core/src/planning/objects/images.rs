@@ -21,13 +21,14 @@ pub struct Images {
 const NODE: &str = "FLEXINFER_NODE_IMAGE";
 const SIMULATOR: &str = "FLEXINFER_SIMULATOR_IMAGE";
 const FLASH_LOADER: &str = "DEFAULT_FLASH_LOADER_IMAGE";
+const BENCHMARKER: &str = "BENCHMARK_IMAGE";
 
 impl Images {
     /// Those among `variables` that name images; empty ones count as unset.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let image = |name: &str| {
             let ours = name.starts_with("DEFAULT_") || name.starts_with("FLEXINFER_");
-            ours && (name.ends_with("_IMAGE") || name.contains("_IMAGE_"))
+            name == BENCHMARKER || (ours && (name.ends_with("_IMAGE") || name.contains("_IMAGE_")))
         };
         let variables = variables
             .into_iter()
@@ -68,6 +69,11 @@ impl Images {
     /// The image of the flash loader, where a Model names none.
     pub fn flash_loader(&self) -> Result<String, Refusal> {
         self.get(FLASH_LOADER).map_or_else(|| self.node(), Ok)
+    }
+
+    /// The image that measures models, if there is one.
+    pub fn benchmarker(&self) -> Option<String> {
+        self.get(BENCHMARKER).or_else(|| self.get(NODE))
     }
 
     /// The image that makes weights of `format` on these GPUs.

@@ -8,23 +8,18 @@ use k8s_openapi::api::batch::v1::{
 use k8s_openapi::api::core::v1::{Container, PodSecurityContext, PodSpec, PodTemplateSpec, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::flash::KEPT;
-use super::initial::{Steps, as_root, ours};
+use super::initial::{Steps, ours};
 use super::metadata::{Texts, metadata, stamped};
-use super::volumes::{MODEL, host_folder, mounted};
+use super::volumes::{MODEL, mounted};
 use super::weights::{Filling, MODELS, Work};
 use super::{Blueprint, Refusal, names};
 use crate::activation::Reason;
-use crate::ids::GroupId;
 
 /// How often a Job is tried by the cluster before it counts as failed.
 const TRIES: i32 = 3;
 
 /// The group that may write to a claim that a Job fills.
 const GROUP: i64 = 65_532;
-
-/// What removes a folder of a node's memory: our own image has no shell.
-const CLEANER: &str = "busybox:stable";
 
 impl Blueprint<'_> {
     /// The Job that fills or looks at the claim with this uid; `None` where no Job has to.
@@ -40,33 +35,6 @@ impl Blueprint<'_> {
             pod.security_context.get_or_insert_default().fs_group = Some(GROUP);
         }
         Ok(Some(self.job(suffix, &work, pod)))
-    }
-
-    /// The Job that removes what the flash loader left in the memory of `node`; `None` for a model whose
-    /// pods take theirs with them. It belongs to nobody, since the Model is going, and goes by itself.
-    pub fn memory_cleanup_job(&self, node: &str) -> Option<Job> {
-        let GroupId::Shared { .. } = self.effective.group else { return None };
-        let id = &self.effective.id;
-        let folder = format!("{KEPT}/{}", id.namespace);
-        let remove = ["rm", "-rf", "--", &format!("/memory/{}", id.name)].map(str::to_owned);
-        let mounts = vec![mounted(MODEL, "/memory", false)];
-        let mut cleaner = ours("clean", CLEANER, &[], Vec::new(), mounts);
-        cleaner.command = Some(remove.to_vec());
-        as_root(&mut cleaner);
-        let steps =
-            Steps { containers: vec![cleaner], volumes: vec![host_folder(MODEL, &folder, true)] };
-        let mut pod = self.job_pod(steps).ok()?;
-        // The node may be closed to everything else by now.
-        pod.tolerations = Some(vec![everything()]);
-        pod.affinity = None;
-        pod.node_selector = Some([("kubernetes.io/hostname".to_owned(), node.to_owned())].into());
-        let mut job = self.job("-tmpfs-cleanup", &serde_json::json!([node]), pod);
-        job.metadata.owner_references = None;
-        if let Some(spec) = &mut job.spec {
-            spec.ttl_seconds_after_finished = Some(120);
-            spec.backoff_limit = Some(1);
-        }
-        Some(stamped(job))
     }
 
     fn check(&self, path: &str) -> Result<Steps, Refusal> {
@@ -161,12 +129,5 @@ fn policy() -> PodFailurePolicy {
                 ..PodFailurePolicyRule::default()
             },
         ],
-    }
-}
-
-fn everything() -> k8s_openapi::api::core::v1::Toleration {
-    k8s_openapi::api::core::v1::Toleration {
-        operator: Some("Exists".to_owned()),
-        ..k8s_openapi::api::core::v1::Toleration::default()
     }
 }

@@ -9,8 +9,10 @@
 //!   [`environment`].
 //! - Nobody's `replicas` are written here: who scales says how many.
 
+mod benchmark;
 mod blueprint;
 mod claim;
+mod cleanup;
 mod deployment;
 mod engine;
 mod environment;
@@ -34,10 +36,12 @@ pub mod names;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::Blueprint;
 pub use images::{Images, pinned};
 pub use metadata::spec_hash;
+pub(crate) use pod::selected;
 pub use refusal::Refusal;
 pub use service::{Serving, service};
-pub use settings::{FlashDefaults, Settings};
+pub use settings::{Benchmarks, FlashDefaults, SecretKey, Settings};
 pub use weights::{ClaimUse, Filling, Held, Weights, Work};

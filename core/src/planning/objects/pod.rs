@@ -14,7 +14,8 @@ use super::metadata::Texts;
 use super::volumes::{Mounted, config_map};
 use super::weights::{Filling, Held};
 use super::{Blueprint, Refusal, names};
-use crate::backends::{Launch, Vendor};
+use crate::backends::{Config, Launch, Vendor};
+use crate::hardware::product_label;
 use crate::ids::GroupId;
 use crate::planning::placing::NodeRule;
 
@@ -70,10 +71,10 @@ impl Blueprint<'_> {
     /// What every pod of the model has, the engine's and those of its Jobs: where it may run, what its images
     /// are pulled with, and what it may do (K8S-19).
     pub(super) fn surroundings(&self) -> Result<PodSpec, Refusal> {
-        let selector = &self.model.spec.node_selector;
+        let selector = selected(&self.model.spec.node_selector);
         let gpus = self.placement.count > 0;
         Ok(PodSpec {
-            node_selector: Some(selector.clone()).filter(|selector| !selector.is_empty()),
+            node_selector: Some(selector).filter(|selector| !selector.is_empty()),
             tolerations: Some(self.tolerations()).filter(|tolerations| !tolerations.is_empty()),
             affinity: self.affinity(),
             runtime_class_name: self.placement.runtime_class.clone().filter(|_| gpus),
@@ -119,6 +120,10 @@ impl Blueprint<'_> {
         if let Some(estimate) = estimate {
             annotations.insert(keys::VRAM_ESTIMATE.to_owned(), estimate.to_string());
         }
+        if let Some(format) = self.format() {
+            labels.insert(keys::FORMAT.to_owned(), names::label_value(&format));
+            annotations.insert(keys::FORMAT.to_owned(), format);
+        }
         if !launch.files.is_empty() {
             // An engine reads its files at its start: when they change, it has to be started anew.
             annotations.insert(keys::SPEC_HASH.to_owned(), files_hash(launch));
@@ -126,8 +131,21 @@ impl Blueprint<'_> {
         ObjectMeta { labels: Some(labels), annotations: Some(annotations), ..ObjectMeta::default() }
     }
 
+    /// The format of quantized weights, as the scheduler compares it: what the Model has them made into, else
+    /// what it tells the engine that they are.
+    fn format(&self) -> Option<String> {
+        if let Some(quantize) = &self.model.spec.quantize {
+            return Some(format!("{:?}", quantize.format).to_uppercase());
+        }
+        let config = Config::of(Some(&self.model.spec.config));
+        let told = config.text("quantization").ok().flatten()?.to_lowercase();
+        // An engine has several programs for one format: awq_marlin, gptq_bitblas.
+        let known = ["awq", "gptq"].into_iter().find(|format| told.starts_with(format));
+        Some(known.unwrap_or(&told).to_uppercase()).filter(|format| !format.is_empty())
+    }
+
     /// The backend as it is called everywhere; of an unknown one, as the Model calls it.
-    fn backend_name(&self) -> &str {
+    pub(super) fn backend_name(&self) -> &str {
         match self.backend {
             crate::backends::Backend::Command => &self.model.spec.backend,
             known => known.name(),
@@ -216,7 +234,7 @@ impl Blueprint<'_> {
         object_names(keys::SERVING_PRIORITY_CLASS, [name]).map(|names| names.into_iter().next())
     }
 
-    fn pull_secrets(&self) -> Result<Option<Vec<LocalObjectReference>>, Refusal> {
+    pub(super) fn pull_secrets(&self) -> Result<Option<Vec<LocalObjectReference>>, Refusal> {
         let own = self.annotation(keys::PULL_SECRETS).unwrap_or_default();
         let own = own.split(',').map(str::trim).filter(|name| !name.is_empty());
         let mut secrets = self.settings.pull_secrets.clone();
@@ -229,6 +247,15 @@ impl Blueprint<'_> {
             secrets.into_iter().map(|name| LocalObjectReference { name }).collect();
         Ok(Some(secrets).filter(|secrets| !secrets.is_empty()))
     }
+}
+
+/// A `nodeSelector` as nodes are labelled: a GPU may be named as it is sold (K8S-08).
+pub(crate) fn selected(selector: &Texts) -> Texts {
+    let labelled = selector.iter().map(|(key, value)| {
+        let product = (key == keys::GPU_PRODUCT).then(|| product_label(value)).flatten();
+        (key.clone(), product.unwrap_or_else(|| value.clone()))
+    });
+    labelled.collect()
 }
 
 /// What finds the pods of the model called `name`.

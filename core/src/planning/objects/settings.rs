@@ -1,6 +1,6 @@
 //! What the controller's own configuration says about the objects it makes.
 
-use flexinfer_crds::Quantity;
+use flexinfer_crds::{Quantity, keys};
 
 use super::Images;
 
@@ -25,6 +25,8 @@ pub struct Settings {
     pub host_folders: Vec<String>,
     /// The scheduler of engines' pods, if it is not the cluster's own.
     pub scheduler: Option<String>,
+    /// The Jobs that measure models.
+    pub benchmarks: Benchmarks,
 }
 
 impl Default for Settings {
@@ -38,6 +40,44 @@ impl Default for Settings {
             hub_endpoint: None,
             host_folders: vec!["/var/lib/flexinfer".to_owned()],
             scheduler: None,
+            benchmarks: Benchmarks::default(),
+        }
+    }
+}
+
+/// The Jobs that measure models, but for their image, which [`Images`] has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Benchmarks {
+    /// `BENCHMARK_SERVICE_ACCOUNT`, in the namespace of each model: it may read pods and nodes and write
+    /// ConfigMaps. Without one nothing is measured.
+    pub service_account: Option<String>,
+    /// `PROXY_URL`: where the gateway is. Without it nothing is measured.
+    pub gateway: Option<String>,
+    /// What the gateway asks callers for, in a Secret in the namespace of each model.
+    pub key: Option<SecretKey>,
+    /// `BENCHMARK_RESULTS_CONFIGMAP`, default `flexinfer-benchmark-results`.
+    pub results: String,
+    /// The namespace of that ConfigMap: the controller's and the scheduler's.
+    pub results_namespace: String,
+}
+
+/// A value in a Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretKey {
+    /// The Secret.
+    pub name: String,
+    /// The key in it.
+    pub key: String,
+}
+
+impl Default for Benchmarks {
+    fn default() -> Self {
+        Self {
+            service_account: None,
+            gateway: None,
+            key: None,
+            results: keys::BENCHMARK_RESULTS.to_owned(),
+            results_namespace: "default".to_owned(),
         }
     }
 }
@@ -58,6 +98,8 @@ pub struct FlashDefaults {
     pub verify: bool,
     /// `…_EXCLUDE`, default none.
     pub exclude: Vec<String>,
+    /// `…_PEERS`: other nodes that hand on what they hold, as `host:port`; default none.
+    pub peers: Vec<String>,
 }
 
 impl Default for FlashDefaults {
@@ -69,6 +111,7 @@ impl Default for FlashDefaults {
             buffer_kb: 4096,
             verify: false,
             exclude: Vec::new(),
+            peers: Vec::new(),
         }
     }
 }

@@ -21,8 +21,9 @@ use flexinfer_crds::model::Vendor as Asked;
 pub use offer::Offer;
 pub use placement::{NodeRule, Placement};
 
-use super::objects::{Images, Refusal};
+use super::objects::{Images, Refusal, selected};
 use crate::backends::{Backend, Vendor};
+use crate::placement::benchmarks::DeviceClass;
 use search::Search;
 
 /// The RuntimeClass that gives NVIDIA's devices to a container, on clusters where that is not the default.
@@ -35,6 +36,14 @@ pub struct Cluster<'a> {
     pub nodes: &'a [Offer],
     /// The names of its RuntimeClasses.
     pub runtime_classes: &'a BTreeSet<String>,
+}
+
+impl Cluster<'_> {
+    /// The kind of the node called `name`; `None` for one that is not known.
+    pub fn class_of(&self, name: &str) -> Option<DeviceClass> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        Some(DeviceClass::of_node(&node.labels))
+    }
 }
 
 /// What was settled before, from the Model's status.
@@ -96,8 +105,8 @@ pub fn place(
         return Ok(Placed { placement: Placement::processor(), doubts: Vec::new() });
     };
     let count = gpu.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1).max(1);
-    let selected: Vec<_> =
-        cluster.nodes.iter().filter(|node| node.matches(&model.spec.node_selector)).collect();
+    let selector = selected(&model.spec.node_selector);
+    let selected: Vec<_> = cluster.nodes.iter().filter(|node| node.matches(&selector)).collect();
     let vendor = vendor::settle(&model.spec, backend, &selected, settled.vendor)?;
     let search = Search {
         model,

@@ -12,6 +12,8 @@ use crate::placement::Node;
 /// What one node offers. Read once per change of the node, not once per model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offer {
+    /// Its name.
+    pub name: String,
     /// Its labels, which `nodeSelector`s are compared with.
     pub labels: BTreeMap<String, String>,
     /// Whose GPUs its agent says it has; `None` where no agent has looked.
@@ -37,6 +39,7 @@ impl Offer {
             .map(|(name, quantity)| (name.clone(), count(&quantity.0)))
             .collect();
         Self {
+            name: node.metadata.name.clone().unwrap_or_default(),
             labelled: seen.vendor.known().copied(),
             architecture: seen.architecture,
             memory_mib: seen.vram.known().copied(),

@@ -2,6 +2,7 @@
 //! everything that shall be written.
 
 mod candidates;
+mod memory;
 mod objects;
 mod weights;
 
@@ -22,6 +23,7 @@ use crate::backends::Complaint;
 use crate::effective::Effective;
 use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
+use crate::planning::benchmarking::Measured;
 use crate::planning::caching::CacheStep;
 use crate::planning::group::{Candidate, Plan as Decision, Record, Standing, Verdict, decide};
 use crate::planning::model::{Demand, Engine};
@@ -32,6 +34,7 @@ use crate::planning::status::{
 };
 use crate::planning::time::moment;
 
+use memory::Memory;
 use objects::{Drawn, draw};
 use weights::Weights;
 
@@ -78,6 +81,8 @@ pub struct Observed<'a> {
     pub cluster: Cluster<'a>,
     /// The claims of the group's namespace, by name.
     pub claims: &'a BTreeMap<String, Arc<PersistentVolumeClaim>>,
+    /// The ConfigMap of all benchmarks' results.
+    pub results: &'a BTreeMap<String, String>,
     /// The controller's settings.
     pub settings: &'a Settings,
     /// Now.
@@ -99,6 +104,10 @@ pub struct Wanted {
     pub caching: Option<CacheStep>,
     /// The Deployment.
     pub engine: WantedEngine,
+    /// Jobs that stand in nobody's way: they measure the model, or clean up after it.
+    pub jobs: Vec<Job>,
+    /// How fast it is where it serves now.
+    pub measured: Option<Measured>,
     /// The status.
     pub status: ModelStatus,
     /// What to tell about the change of status.
@@ -151,8 +160,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     let engines: Vec<Engine> =
         observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
     let decision = decided(observed, &drawn, &engines);
-    let caches: Vec<Moment> =
-        drawn.iter().filter_map(|drawn| Some(observed.now + drawn.weights.look_again?)).collect();
+    let later = drawn.iter().flat_map(|drawn| {
+        [drawn.weights.look_again, drawn.benchmarking.look_again].into_iter().flatten()
+    });
+    let looks: Vec<Moment> = later.map(|later| observed.now + later).collect();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut verdicts = decision.verdicts.into_iter();
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
@@ -166,7 +177,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
         .iter()
         .filter_map(|member| Some(deleted_at(member.model)? + DELETION_LIMIT));
     let later = deletions.filter(|moment| *moment > observed.now).min();
-    let revisit = [decision.revisit, later].into_iter().flatten().chain(caches).min();
+    let revisit = [decision.revisit, later].into_iter().flatten().chain(looks).min();
     Plan { wanted, revisit }
 }
 
@@ -202,7 +213,18 @@ fn want(
     engine: &Engine,
     verdict: Option<Verdict>,
 ) -> Wanted {
-    let Drawn { elsewhere, deployment, files, weights, endpoint, gpu, obstacle, doubts } = drawn;
+    let Drawn {
+        elsewhere,
+        deployment,
+        files,
+        weights,
+        endpoint,
+        gpu,
+        obstacle,
+        doubts,
+        benchmarking,
+        memory,
+    } = drawn;
     let Weights { step, met, cache, look_again: _ } = weights;
     let status = status(&Situation {
         model: member.model,
@@ -215,24 +237,29 @@ fn want(
         endpoint,
         gpu,
         cached: met.as_ref(),
-        cache,
+        cache: memory.status(cache),
+        benchmark: benchmarking.standing.as_ref(),
+        tokens_per_second: benchmarking.measured.as_ref().map(|found| found.tokens_per_second),
         now: observed.now,
     });
     let coming = verdict.as_ref().and_then(|verdict| verdict.record.coming);
     let deleted = deleted_at(member.model);
-    let engine = match (deployment, &verdict) {
-        _ if elsewhere => WantedEngine::Nothing,
-        (Some(deployment), Some(verdict)) if deleted.is_none() => {
-            objects::wanted(member, deployment, engine, verdict.replicas)
-        }
-        (_, Some(verdict)) if member.deployment.is_some() => WantedEngine::Scaled(verdict.replicas),
+    let deployment = deployment.filter(|_| deleted.is_none());
+    let engine = match &verdict {
+        Some(verdict) if !elsewhere => wanted_engine(member, deployment, engine, verdict.replicas),
         _ => WantedEngine::Nothing,
     };
-    let over = deleted.is_some_and(|since| observed.now >= since + DELETION_LIMIT);
-    let gone = verdict.as_ref().is_none_or(|verdict| verdict.standing == Standing::Gone);
+    let (ended, jobs) = match deleted {
+        None => (false, benchmarking.job.map(|job| *job).into_iter().collect()),
+        Some(since) => {
+            ending(member, &memory, verdict.as_ref(), observed.now >= since + DELETION_LIMIT)
+        }
+    };
     Wanted {
         id: member.id.clone(),
-        finalizer: finalizer(member.model, over || gone),
+        finalizer: finalizer(member.model, ended),
+        jobs,
+        measured: benchmarking.measured,
         service: verdict
             .as_ref()
             .filter(|_| deleted.is_none())
@@ -244,6 +271,33 @@ fn want(
         status,
         verdict,
     }
+}
+
+fn wanted_engine(
+    member: &Seen<'_>,
+    deployment: Option<Deployment>,
+    engine: &Engine,
+    replicas: u32,
+) -> WantedEngine {
+    match deployment {
+        Some(deployment) => objects::wanted(member, deployment, engine, replicas),
+        None if member.deployment.is_some() => WantedEngine::Scaled(replicas),
+        None => WantedEngine::Nothing,
+    }
+}
+
+/// Whether a deleted Model may go, and the Jobs that clean up before: once no pod is left, or at its limit.
+fn ending(
+    member: &Seen<'_>,
+    memory: &Memory,
+    verdict: Option<&Verdict>,
+    over: bool,
+) -> (bool, Vec<Job>) {
+    let gone = verdict.is_none_or(|verdict| verdict.standing == Standing::Gone);
+    if over || !gone {
+        return (over, Vec::new());
+    }
+    (memory.clean(member), memory.missing(member))
 }
 
 fn finalizer(model: &Model, cleaned_up: bool) -> Finalizer {

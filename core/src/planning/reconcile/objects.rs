@@ -6,11 +6,15 @@ use flexinfer_crds::model::{GpuStatus, Vendor as Named};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 
+use super::memory::{Memory, as_before, copies};
 use super::weights::{Weights, weights};
 use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
 use crate::backends::{Backend, Complaint, Config, Vendor};
 use crate::ids::GroupId;
+use crate::placement::benchmarks::DeviceClass;
+use crate::planning::benchmarking::{self, Benchmarking, benchmarking};
 use crate::planning::group::{Standing, Verdict};
+use crate::planning::model::serving_nodes;
 use crate::planning::objects::{Blueprint, Refusal, Serving, names, service};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
 
@@ -27,18 +31,19 @@ pub(super) struct Drawn {
     pub(super) gpu: Option<GpuStatus>,
     pub(super) obstacle: Option<Obstacle>,
     pub(super) doubts: Vec<Doubt>,
+    pub(super) benchmarking: Benchmarking,
+    pub(super) memory: Memory,
 }
 
 /// Draws what `member` shall have.
 pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     let Some(effective) = member.effective else {
-        return Drawn { obstacle: complained(member.complaints), ..Drawn::default() };
+        return undrawn(member);
     };
-    let Ok(backend) = Backend::of(member.model) else {
-        return Drawn { obstacle: complained(member.complaints), ..Drawn::default() };
-    };
+    let Ok(backend) = Backend::of(member.model) else { return undrawn(member) };
     let elsewhere = !backend.starts_engine();
-    let drawn = Drawn { elsewhere, endpoint: endpoint(member, backend), ..Drawn::default() };
+    let (endpoint, memory) = (endpoint(member, backend), as_before(member));
+    let drawn = Drawn { elsewhere, endpoint, memory, ..Drawn::default() };
     if let Some(obstacle) = complained(member.complaints) {
         return Drawn { obstacle: Some(obstacle), ..drawn };
     }
@@ -53,14 +58,39 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     let blueprint = Blueprint::of(member.model, effective, &placement, observed.settings);
     let objects = blueprint.and_then(|blueprint| {
         let (weights, obstacle) = weights(observed, member, &blueprint)?;
-        Ok((blueprint.deployment()?, blueprint.files()?, weights, obstacle))
+        Ok(Drawn {
+            elsewhere,
+            deployment: blueprint.deployment()?,
+            files: blueprint.files()?,
+            weights,
+            endpoint: drawn.endpoint.clone(),
+            gpu: gpu.clone(),
+            obstacle,
+            doubts: drawn.doubts.clone(),
+            benchmarking: measured(observed, member, &blueprint),
+            memory: copies(observed, member, &blueprint)?,
+        })
     });
-    match objects {
-        Ok((deployment, files, weights, obstacle)) => {
-            Drawn { deployment, files, weights, gpu, obstacle, ..drawn }
+    objects.unwrap_or_else(|refusal| Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn })
+}
+
+/// Nothing but what was there before.
+fn undrawn(member: &Seen<'_>) -> Drawn {
+    let (obstacle, memory) = (complained(member.complaints), as_before(member));
+    Drawn { obstacle, memory, ..Drawn::default() }
+}
+
+fn measured(observed: &Observed<'_>, member: &Seen<'_>, blueprint: &Blueprint<'_>) -> Benchmarking {
+    let nodes = serving_nodes(member.pods.iter().copied());
+    let mut classes: Vec<DeviceClass> = Vec::new();
+    for class in nodes.iter().filter_map(|node| observed.cluster.class_of(node)) {
+        if !classes.contains(&class) {
+            classes.push(class);
         }
-        Err(refusal) => Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn },
     }
+    let status = member.model.status.as_ref();
+    let (results, jobs, now) = (observed.results, &*member.jobs, observed.now);
+    benchmarking(blueprint, &benchmarking::Seen { classes, results, jobs, status, now })
 }
 
 /// The Service of `member`; whether it serves its labels follows from its place in its group.

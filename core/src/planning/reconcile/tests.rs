@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::*;
 use crate::effective::Defaults;
-use crate::planning::objects::Images;
+use crate::planning::objects::{Benchmarks, Images};
+use crate::planning::placing::Offer;
 use crate::planning::time::time;
 
 fn at(seconds: u64) -> Moment {
@@ -27,6 +28,8 @@ struct Member {
     jobs: Vec<Job>,
     claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
     demand: Demand,
+    results: BTreeMap<String, String>,
+    nodes: Vec<Offer>,
 }
 
 fn member(name: &str, spec: ModelSpec) -> Member {
@@ -49,6 +52,8 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         jobs: Vec::new(),
         claims: BTreeMap::new(),
         demand: Demand::default(),
+        results: BTreeMap::new(),
+        nodes: Vec::new(),
     }
 }
 
@@ -58,7 +63,13 @@ fn simulated(name: &str) -> Member {
 
 fn settings() -> Settings {
     let image = |name: &str| (format!("FLEXINFER_{name}_IMAGE"), format!("{name}:1"));
-    Settings { images: Images::of(["SIMULATOR", "NODE"].map(image)), ..Settings::default() }
+    let benchmarks = Benchmarks {
+        service_account: Some("benchmarker".into()),
+        gateway: Some("http://gateway".into()),
+        ..Benchmarks::default()
+    };
+    let images = Images::of(["SIMULATOR", "NODE"].map(image));
+    Settings { images, benchmarks, ..Settings::default() }
 }
 
 fn planned_at(member: &Member, now: u64) -> Wanted {
@@ -83,7 +94,8 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
         }],
         lease: None,
         claims: &member.claims,
-        cluster: Cluster { nodes: &[], runtime_classes: &BTreeSet::new() },
+        results: &member.results,
+        cluster: Cluster { nodes: &member.nodes, runtime_classes: &BTreeSet::new() },
         settings: &settings(),
         now: at(now),
     };
@@ -258,4 +270,115 @@ fn weights_are_on_their_claim_before_an_engine_starts() {
     assert_eq!(cached(&wanted), ("True".to_owned(), "PrefetchSucceeded".to_owned()));
     assert_eq!(deployment(&wanted).spec.replicas, Some(1));
     assert_eq!(wanted.status.cache.unwrap().ready, Some(true));
+}
+
+/// A node with one GPU of this architecture.
+fn gpu_node(name: &str, architecture: &str) -> Offer {
+    let labels =
+        json!({ "flexinfer.ai/gpu.vendor": "NVIDIA", "flexinfer.ai/gpu.arch": architecture });
+    let node = json!({
+        "metadata": { "name": name, "labels": labels },
+        "status": { "allocatable": { "nvidia.com/gpu": "1" } },
+    });
+    Offer::of(&serde_json::from_value(node).unwrap())
+}
+
+/// A pod on this node that takes requests.
+fn serving_on(node: &str) -> Pod {
+    let pod = json!({
+        "metadata": { "name": format!("m-{node}") },
+        "spec": { "nodeName": node, "containers": [] },
+        "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+/// A Job's status that ends it.
+fn ended_as(kind: &str) -> k8s_openapi::api::batch::v1::JobStatus {
+    let status = json!({ "conditions": [{ "type": kind, "status": "True" }] });
+    serde_json::from_value(status).unwrap()
+}
+
+#[test]
+fn a_model_that_asks_to_be_measured_gets_a_job_once_one_kind_of_node_serves_it() {
+    let mut model = simulated("m");
+    model.model.metadata.annotations = Some([(keys::BENCHMARK.into(), "auto".into())].into());
+    model.nodes = vec![gpu_node("a", "sm_89"), gpu_node("b", "sm_90")];
+    let complete = |wanted: &Wanted| {
+        let all = &wanted.status.conditions;
+        let found = all.iter().find(|found| found.type_ == "BenchmarkComplete").unwrap();
+        (found.reason.clone(), found.message.clone())
+    };
+    let asleep = planned(&model);
+    assert_eq!((asleep.jobs.len(), &*complete(&asleep).0), (0, "BenchmarkPending"));
+    model.pods = vec![serving_on("a"), serving_on("b")];
+    let mixed = planned(&model);
+    assert_eq!(mixed.jobs, []);
+    assert!(complete(&mixed).1.contains("several kinds of nodes"), "{:?}", complete(&mixed));
+
+    model.pods.pop();
+    let job = planned(&model).jobs.remove(0);
+    model.jobs = vec![job];
+    let running = planned(&model);
+    assert_eq!((running.jobs.len(), &*complete(&running).0), (0, "BenchmarkRunning"));
+    assert_eq!(running.status.cache, None, "it is no Job of the weights");
+
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    model.jobs.clear();
+    assert_eq!(planned(&model).jobs, [], "nobody measures what is going");
+}
+
+/// A member of a group whose weights are copied to the memory of its node.
+fn kept_in_memory() -> Member {
+    let spec = json!({
+        "backend": "vllm",
+        "source": "pvc://weights/llama",
+        "gpu": { "count": 1, "shared": "desk" },
+        "cache": { "flashLoader": { "enabled": true } },
+    });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    model.nodes = vec![gpu_node("a", "sm_89"), gpu_node("b", "sm_89")];
+    model
+}
+
+#[test]
+fn copies_in_memory_are_known_while_the_model_sleeps_and_until_their_node_is_gone() {
+    let mut model = kept_in_memory();
+    let nodes = |wanted: &Wanted| wanted.status.cache.clone().map(|cache| cache.nodes);
+    assert_eq!(nodes(&planned(&model)), None);
+    model.pods = vec![serving_on("b")];
+    let first = planned(&model);
+    assert_eq!(nodes(&first), Some(vec!["b".to_owned()]));
+    model.model.status = Some(first.status);
+    model.pods = vec![serving_on("a")];
+    let second = planned(&model);
+    assert_eq!(nodes(&second), Some(vec!["a".to_owned(), "b".to_owned()]));
+    model.model.status = Some(second.status);
+    model.pods.clear();
+    model.nodes.remove(0);
+    assert_eq!(nodes(&planned(&model)), Some(vec!["b".to_owned()]));
+    model.complaints = vec![Complaint::error("spec.config", "a typo")];
+    assert!(nodes(&planned(&model)).is_some_and(|nodes| nodes.contains(&"b".to_owned())));
+}
+
+#[test]
+fn a_deleted_model_waits_until_its_copies_are_gone_but_not_for_ever() {
+    let mut model = kept_in_memory();
+    model.pods = vec![serving_on("a")];
+    model.model.status = Some(planned(&model).status);
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    let leaving = planned_at(&model, 1);
+    assert_eq!((leaving.jobs, leaving.finalizer), (Vec::new(), Finalizer::Keep), "it serves yet");
+
+    model.pods.clear();
+    let wanted = planned_at(&model, 2);
+    assert_eq!((wanted.jobs.len(), wanted.finalizer), (1, Finalizer::Keep));
+    model.jobs = wanted.jobs;
+    let wanted = planned_at(&model, 3);
+    assert_eq!((wanted.jobs.len(), wanted.finalizer), (0, Finalizer::Keep));
+    assert_eq!(planned_at(&model, 50).finalizer, Finalizer::Remove, "its node may be lost");
+    for end in ["Complete", "Failed"] {
+        model.jobs[0].status = Some(ended_as(end));
+        assert_eq!(planned_at(&model, 4).finalizer, Finalizer::Remove, "{end}");
+    }
 }

@@ -27,6 +27,7 @@ pub(super) fn conditions(situation: &Situation<'_>) -> Vec<Condition> {
         ready(situation),
     ]
     .into_iter()
+    .chain(benchmarked(situation))
     .map(|finding| dated(finding, situation))
     .collect()
 }
@@ -109,6 +110,14 @@ fn cached(situation: &Situation<'_>) -> Finding {
             met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
         }
     })
+}
+
+/// Nothing for a Model that does not ask to be measured.
+fn benchmarked(situation: &Situation<'_>) -> Option<Finding> {
+    let (reason, message) = situation.benchmark?;
+    let holds = *reason == ConditionReason::BenchmarkSucceeded;
+    let (reason, message) = ((*reason).into(), message.clone());
+    Some(Finding { kind: ConditionType::BenchmarkComplete, holds, reason, message })
 }
 
 fn loaded(situation: &Situation<'_>) -> Finding {

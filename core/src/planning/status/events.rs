@@ -1,7 +1,7 @@
 //! The events of what changed from one status to the next. A status that is written once tells
 //! each of them once.
 
-use flexinfer_crds::conditions::ConditionType;
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -33,7 +33,9 @@ pub fn announcements(
     coming: Option<&Coming>,
 ) -> Vec<Announcement> {
     let lost = TOLD.iter().filter_map(|kind| lost(*kind, old, new));
-    phase_change(old, new, coming).into_iter().chain(draining(old, new)).chain(lost).collect()
+    let measured = measured(old, new);
+    let changed = phase_change(old, new, coming).into_iter().chain(draining(old, new));
+    changed.chain(lost).chain(measured).collect()
 }
 
 fn phase_change(
@@ -97,6 +99,23 @@ fn draining(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement
     }
     let note = format!("finishing what it serves; {by} takes the GPU");
     Some(Announcement { warning: false, reason: "Draining".to_owned(), note })
+}
+
+/// What happened to the measurement of a model; that one is due is not told.
+fn measured(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+    let kind = ConditionType::BenchmarkComplete;
+    let now = condition(new, kind)?;
+    let before = old.and_then(|status| condition(status, kind));
+    let pending: &str = ConditionReason::BenchmarkPending.into();
+    if now.reason == pending || before.is_some_and(|old| old.reason == now.reason) {
+        return None;
+    }
+    let troubles = [ConditionReason::BenchmarkFailed, ConditionReason::BenchmarkNotConfigured];
+    Some(Announcement {
+        warning: troubles.into_iter().any(|trouble| now.reason == <&str>::from(trouble)),
+        reason: now.reason.clone(),
+        note: now.message.clone(),
+    })
 }
 
 fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {

@@ -65,6 +65,10 @@ pub struct Situation<'a> {
     pub cached: Option<&'a (ConditionReason, String)>,
     /// Where its weights are.
     pub cache: Option<CacheStatus>,
+    /// How measuring it stands, where the Model asks for that.
+    pub benchmark: Option<&'a (ConditionReason, String)>,
+    /// How fast it is where it serves now.
+    pub tokens_per_second: Option<f64>,
     /// Now.
     pub now: Moment,
 }
@@ -116,7 +120,11 @@ fn metrics(situation: &Situation<'_>, old: Option<&Metrics>) -> Option<Metrics> 
         Some(took) => Some(format!("{:.1}", took.as_secs_f64())),
         None => old.load_time_seconds.clone(),
     };
-    let metrics = Metrics { load_time_seconds, ..old };
+    let tokens_per_second = match situation.tokens_per_second {
+        Some(rate) => Some(format!("{rate:.1}")),
+        None => old.tokens_per_second.clone(),
+    };
+    let metrics = Metrics { load_time_seconds, tokens_per_second, ..old };
     (metrics != Metrics::default()).then_some(metrics)
 }
 

@@ -41,6 +41,8 @@ struct Case {
     obstacle: Option<Obstacle>,
     name_conflict: Option<&'static str>,
     group: GroupId,
+    benchmark: Option<(ConditionReason, String)>,
+    tokens_per_second: Option<f64>,
 }
 
 impl Case {
@@ -54,6 +56,8 @@ impl Case {
             obstacle: None,
             name_conflict: None,
             group: shared(),
+            benchmark: None,
+            tokens_per_second: None,
         }
     }
 
@@ -83,6 +87,8 @@ impl Case {
             gpu: None,
             cached: None,
             cache: None,
+            benchmark: self.benchmark.as_ref(),
+            tokens_per_second: self.tokens_per_second,
             now: at(now),
         })
     }
@@ -307,4 +313,34 @@ fn a_swap_tells_how_long_each_part_took() {
     let said = announcements(Some(&before), &after, Some(&coming));
     let wanted = "serving; draining the other took 2.0 s, stopping it 3.0 s; loading took 7.0 s";
     assert_eq!(said[0].note, wanted);
+}
+
+#[test]
+fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
+    let mut case = Case::new(Standing::Holding).serving();
+    let said = |reason: ConditionReason| Some((reason, "in words".to_owned()));
+    let told = |case: &mut Case| {
+        let new = case.status(10);
+        let all = announcements(case.model.status.as_ref(), &new, None);
+        case.model.status = Some(new);
+        let about = all.into_iter().filter(|one| one.reason.starts_with("Benchmark"));
+        about.map(|one| (one.reason, one.warning)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut case), [], "nobody asked");
+    case.benchmark = said(ConditionReason::BenchmarkPending);
+    assert_eq!(told(&mut case), []);
+    case.benchmark = said(ConditionReason::BenchmarkRunning);
+    assert_eq!(told(&mut case), [("BenchmarkRunning".to_owned(), false)]);
+    assert_eq!(told(&mut case), []);
+    case.benchmark = said(ConditionReason::BenchmarkSucceeded);
+    case.tokens_per_second = Some(49.96);
+    assert_eq!(told(&mut case), [("BenchmarkSucceeded".to_owned(), false)]);
+    let complete = condition(&case.status(10), ConditionType::BenchmarkComplete);
+    assert_eq!(complete, ("True".to_owned(), "BenchmarkSucceeded".to_owned()));
+
+    case.tokens_per_second = None;
+    let metrics = case.status(10).metrics.unwrap();
+    assert_eq!(metrics.tokens_per_second.as_deref(), Some("50.0"));
+    case.benchmark = said(ConditionReason::BenchmarkFailed);
+    assert_eq!(told(&mut case), [("BenchmarkFailed".to_owned(), true)]);
 }

@@ -1,5 +1,7 @@
 //! What a model's Deployment and pods say about its engine.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodCondition};
 
@@ -62,6 +64,13 @@ impl Engine {
             hindrance,
         }
     }
+}
+
+/// The nodes of those `pods` that take requests, each once.
+pub fn serving_nodes<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> BTreeSet<&'a str> {
+    let serve = pods.into_iter().filter(|pod| !ended(pod) && !ending(pod));
+    let ready = serve.filter(|pod| ready_since(pod).is_some());
+    ready.filter_map(|pod| pod.spec.as_ref()?.node_name.as_deref()).collect()
 }
 
 /// How many replicas a Deployment is told to have; Kubernetes' default is one.

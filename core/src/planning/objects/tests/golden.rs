@@ -169,3 +169,25 @@ fn an_engine_that_somebody_else_runs_is_not_deployed() {
     let spec = json!({ "backend": "external", "config": { "url": "http://10.0.0.1:8000" } });
     assert_eq!(Sample::new(spec).blueprint().unwrap().deployment(), Ok(None));
 }
+
+#[test]
+fn a_model_that_asks_to_be_measured() {
+    let mut sample = Sample::new(json!({
+        "backend": "vllm",
+        "source": "HF://Qwen/Qwen3-8B-AWQ",
+        "gpu": { "count": 1, "shared": "desk" },
+        "cache": { "strategy": "SharedPVC", "flashLoader": { "enabled": true } },
+        "config": { "quantization": "awq_marlin" },
+    }))
+    .on_nvidia()
+    .annotated(keys::BENCHMARK, "auto");
+    sample.settings.flash.peers = vec!["flexinfer-weights.flexinfer.svc:9876".to_owned()];
+    sample.settings.benchmarks = Benchmarks {
+        service_account: Some("flexinfer-benchmarker".to_owned()),
+        gateway: Some("http://flexinfer-proxy.flexinfer.svc:8080".to_owned()),
+        key: Some(SecretKey { name: "callers".to_owned(), key: "token".to_owned() }),
+        results_namespace: "flexinfer".to_owned(),
+        ..Benchmarks::default()
+    };
+    drawn!(sample);
+}

@@ -8,7 +8,7 @@ mod pods;
 mod properties;
 mod weights;
 
-use flexinfer_crds::Model;
+use flexinfer_crds::{Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::backends::{Backend, Vendor};
 use crate::effective::{Defaults, Effective};
+use crate::placement::benchmarks::DeviceClass;
 use crate::planning::placing::Placement;
 
 /// A Model, what it means, and where it goes.
@@ -106,7 +107,12 @@ impl Sample {
         let mut objects = Vec::new();
         objects.extend(blueprint.claim().map(value));
         objects.extend(blueprint.filling_job("c1").unwrap().map(value));
-        objects.extend(blueprint.memory_cleanup_job("node-1").map(value));
+        if blueprint.keeps_in_memory().unwrap() {
+            objects.extend(blueprint.memory_cleanup_job("node-1").map(value));
+        }
+        if blueprint.annotation(keys::BENCHMARK).is_some() {
+            objects.extend(blueprint.benchmark_job(&DeviceClass::default()).map(value));
+        }
         objects.extend(blueprint.files().unwrap().map(value));
         objects.extend(blueprint.deployment().unwrap().map(value));
         let service = service(&self.model, &self.effective, blueprint.backend, Serving::Alone);

@@ -131,3 +131,61 @@ fn a_pod_fetches_onto_a_claim_what_no_job_has() {
     assert_eq!(initial("pvc://a/b", json!({ "strategy": "SharedPVC" })), ["copy"]);
     assert_eq!(initial("pvc://a/b", json!({})), [""; 0]);
 }
+
+#[test]
+fn a_pod_tells_the_format_of_its_weights_as_the_scheduler_compares_it() {
+    let format = |config: Value, quantize: Option<&str>| {
+        let mut spec = json!({ "backend": "vllm", "source": "HF://a/b", "gpu": { "count": 1 } });
+        spec["config"] = config;
+        if let Some(format) = quantize {
+            spec["quantize"] = json!({ "format": format });
+        }
+        let pod = Sample::new(spec).on_nvidia().deployment().spec.template.metadata.unwrap();
+        let label = pod.labels.unwrap().remove(keys::FORMAT);
+        assert_eq!(label, pod.annotations.unwrap().remove(keys::FORMAT));
+        label
+    };
+    assert_eq!(format(json!({}), None), None);
+    assert_eq!(format(json!({ "quantization": "awq_marlin" }), None).as_deref(), Some("AWQ"));
+    assert_eq!(format(json!({ "quantization": "fp8" }), None).as_deref(), Some("FP8"));
+    assert_eq!(format(json!({}), Some("GPTQ")).as_deref(), Some("GPTQ"));
+}
+
+#[test]
+fn only_copies_that_stay_on_a_node_are_looked_for_at_other_nodes() {
+    let peers = |gpu: Value, loader: Value| {
+        let mut spec = json!({
+            "backend": "vllm", "source": "HF://org/name", "gpu": gpu,
+            "cache": { "strategy": "SharedPVC", "flashLoader": loader },
+        });
+        spec["cache"]["flashLoader"]["enabled"] = true.into();
+        let mut sample = Sample::new(spec).on_nvidia();
+        sample.settings.flash.peers = vec!["weights.flexinfer:9876".to_owned()];
+        let loader = sample.pod().init_containers.unwrap().pop().unwrap();
+        let told = loader.env.unwrap().into_iter();
+        let told = told.filter(|variable| variable.name.starts_with("FLASH_PEERS"));
+        told.filter_map(|variable| variable.value).collect::<Vec<_>>()
+    };
+    let shared = json!({ "count": 1, "shared": "desk" });
+    let folder = "models/writer/huggingface/org/name/main";
+    assert_eq!(peers(json!({ "count": 1 }), json!({})), [""; 0]);
+    assert_eq!(peers(shared.clone(), json!({ "p2p": false })), [""; 0]);
+    assert_eq!(peers(shared.clone(), json!({})), ["weights.flexinfer:9876", folder]);
+    let other = json!({ "p2p": true, "p2pPort": 9900 });
+    assert_eq!(peers(shared, other), ["weights.flexinfer:9900", folder]);
+}
+
+#[test]
+fn k8s_08_a_model_may_name_its_gpu_as_it_is_sold() {
+    let sold = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition (custom/OEM build 2)";
+    let label = crate::hardware::product_label(sold).unwrap();
+    for written in [sold, &label] {
+        let mut sample = text(json!({}));
+        let selector = &mut sample.model.spec.node_selector;
+        selector.insert(keys::GPU_PRODUCT.to_owned(), written.to_owned());
+        selector.insert("disk".to_owned(), "fast".to_owned());
+        let selector = sample.pod().node_selector.unwrap();
+        assert_eq!(selector.get(keys::GPU_PRODUCT), Some(&label));
+        assert_eq!(selector["disk"], "fast");
+    }
+}

@@ -1,0 +1,96 @@
+//! The Job that removes what the flash loader left in the memory of a node, when its Model is deleted. The Model
+//! waits for it, so that a new one of the same name cannot lose its weights to it.
+
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{
+    Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
+    PodTemplateSpec, Toleration,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use flexinfer_crds::keys;
+
+use super::flash::KEPT;
+use super::initial::{as_root, ours};
+use super::metadata::{Texts, metadata, stamped};
+use super::volumes::{MODEL, host_folder, mounted};
+use super::{Blueprint, names};
+
+const COMPONENT: &str = "tmpfs-cleanup";
+
+/// How long it may take, in seconds: a Model waits no longer for it either.
+const DEADLINE: i64 = 40;
+
+/// How long it stays to be looked at, in seconds.
+const STAYS: i32 = 120;
+
+impl Blueprint<'_> {
+    /// The Job for `node`; `None` where there is no image for it. It belongs to nobody, since the Model is
+    /// going, and goes by itself.
+    pub fn memory_cleanup_job(&self, node: &str) -> Option<Job> {
+        let image = self.settings.images.node().ok()?;
+        let id = &self.effective.id;
+        let arguments = ["clean".to_owned(), format!("/memory/{}", id.name)];
+        let mounts = vec![mounted(MODEL, "/memory", false)];
+        let mut cleaner = ours("clean", &image, &arguments, Vec::new(), mounts);
+        as_root(&mut cleaner);
+        let pod = PodSpec {
+            containers: vec![cleaner],
+            volumes: Some(vec![host_folder(MODEL, &format!("{KEPT}/{}", id.namespace), true)]),
+            restart_policy: Some("Never".to_owned()),
+            affinity: Some(on(node)),
+            // The node may be closed to everything else by now.
+            tolerations: Some(vec![everything()]),
+            image_pull_secrets: self.pull_secrets().ok().flatten(),
+            automount_service_account_token: Some(false),
+            enable_service_links: Some(false),
+            ..PodSpec::default()
+        };
+        let labels = Texts::from([
+            (keys::MANAGED_BY.to_owned(), keys::MANAGED_BY_FLEXINFER.to_owned()),
+            (keys::COMPONENT.to_owned(), COMPONENT.to_owned()),
+        ]);
+        let spec = JobSpec {
+            active_deadline_seconds: Some(DEADLINE),
+            backoff_limit: Some(1),
+            ttl_seconds_after_finished: Some(STAYS),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
+                spec: Some(pod),
+            },
+            ..JobSpec::default()
+        };
+        // An earlier Model of this name may have left a Job that still stays.
+        let which = format!("{node}/{}", self.model.metadata.uid.as_deref().unwrap_or_default());
+        let suffix = format!("-{COMPONENT}-{}", names::hash(which.as_bytes(), 8));
+        let name = names::with_suffix(&id.name, &suffix);
+        let metadata = ObjectMeta {
+            owner_references: None,
+            ..metadata(self.model, self.effective, name, COMPONENT)
+        };
+        Some(stamped(Job { metadata, spec: Some(spec), status: None }))
+    }
+}
+
+/// On this node and no other, whatever its labels.
+fn on(node: &str) -> Affinity {
+    let name = NodeSelectorRequirement {
+        key: "metadata.name".to_owned(),
+        operator: "In".to_owned(),
+        values: Some(vec![node.to_owned()]),
+    };
+    let term = NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![name]) };
+    Affinity {
+        node_affinity: Some(NodeAffinity {
+            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+                node_selector_terms: vec![term],
+            }),
+            ..NodeAffinity::default()
+        }),
+        ..Affinity::default()
+    }
+}
+
+fn everything() -> Toleration {
+    Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() }
+}
