@@ -7,6 +7,7 @@ mod metrics;
 mod pages;
 mod queue;
 mod reconcile;
+mod speeds;
 mod world;
 
 pub mod run;

@@ -1,4 +1,4 @@
-//! One step towards having a model's weights where its engine loads them.
+//! One step towards having a model's weights where its engine loads them, and Jobs of other kinds.
 
 use flexinfer_core::planning::caching::CacheStep;
 use k8s_openapi::api::batch::v1::Job;
@@ -11,6 +11,17 @@ use super::{Error, Reconciler};
 use crate::world::Member;
 
 impl Reconciler {
+    pub(super) async fn make_jobs(&self, member: &Member, wanted: Vec<Job>) -> Result<(), Error> {
+        let jobs: Api<Job> = self.writer.api(&member.id);
+        for job in wanted {
+            let name = job.name_any();
+            tracing::info!(model = %member.id, job = name, "the Job is made");
+            let written = self.writer.apply(&jobs, &name, &job).await?;
+            self.world.wrote_job(written);
+        }
+        Ok(())
+    }
+
     pub(super) async fn take_step(
         &self,
         member: &Member,
@@ -26,14 +37,7 @@ impl Reconciler {
                 self.world.wrote_claim(written);
                 Ok(())
             }
-            Some(CacheStep::Make(job)) => {
-                let jobs: Api<Job> = self.writer.api(&member.id);
-                let name = job.name_any();
-                tracing::info!(model = %member.id, job = name, "the Job is made");
-                let written = self.writer.apply(&jobs, &name, &*job).await?;
-                self.world.wrote_job(written);
-                Ok(())
-            }
+            Some(CacheStep::Make(job)) => self.make_jobs(member, vec![*job]).await,
             Some(CacheStep::Delete(name)) => {
                 let jobs: Api<Job> = self.writer.api(&member.id);
                 tracing::info!(model = %member.id, job = name, "the Job is deleted");

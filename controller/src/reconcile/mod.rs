@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+use crate::speeds::Speeds;
 use crate::world::{Member, Sight, World};
 
 use error::Error;
@@ -40,6 +41,7 @@ pub(crate) struct Reconciler {
     settings: Settings,
     writer: Writer,
     metrics: Metrics,
+    speeds: Speeds,
     tracer: Tracer,
     /// How often each group has failed in a row.
     failures: Mutex<BTreeMap<GroupId, u32>>,
@@ -51,11 +53,11 @@ impl Reconciler {
         world: Arc<World>,
         settings: Settings,
         leadership: Leadership,
-        metrics: Metrics,
+        (metrics, speeds): (Metrics, Speeds),
     ) -> Self {
         let writer = Writer::new(client, leadership);
         let (tracer, failures) = (Tracer::of_this_process(), Mutex::new(BTreeMap::new()));
-        Self { world, settings, writer, metrics, tracer, failures }
+        Self { world, settings, writer, metrics, speeds, tracer, failures }
     }
 
     /// Looks at groups as they become due, `at_once` of them side by side, for ever.
@@ -137,6 +139,7 @@ impl Reconciler {
             members: sight.members.iter().map(seen).collect(),
             lease: sight.lease,
             claims: &sight.claims,
+            results: &sight.results,
             cluster: sight.offers.cluster(),
             settings: &self.settings,
             now: self.world.clock.now(),
@@ -152,6 +155,8 @@ impl Reconciler {
             files,
             caching,
             engine,
+            jobs,
+            measured,
             status,
             announcements,
             verdict,
@@ -164,8 +169,10 @@ impl Reconciler {
         self.apply_files(member, files).await?;
         self.take_step(member, caching).await?;
         self.apply_engine(member, engine).await?;
+        self.speeds.saw(member, measured.as_ref(), &status);
         self.report(member, status, verdict.as_ref(), announcements).await?;
         self.metrics.saw(member, verdict.as_ref());
+        self.make_jobs(member, jobs).await?;
         self.let_go(member, finalizer).await
     }
 }

@@ -42,12 +42,11 @@ impl Reconciler {
     }
 }
 
-/// The status without what gateways and benchmarks own.
+/// The status without what others own.
 fn ours(mut status: ModelStatus) -> ModelStatus {
     status.last_active_time = None;
     status.traffic = Vec::new();
     if let Some(metrics) = &mut status.metrics {
-        metrics.tokens_per_second = None;
         metrics.avg_latency_ms = None;
     }
     status

@@ -4,8 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 
 use clap::{ArgAction, Args};
+use flexinfer_core::planning::objects::Settings;
 use serde_json::{Map, Value, json};
 
+use super::benchmarks::Measuring;
 use super::objects::Objects;
 
 /// What the controller is started with.
@@ -41,6 +43,8 @@ pub struct Arguments {
     pub concurrency: NonZeroUsize,
     #[command(flatten)]
     pub objects: Objects,
+    #[command(flatten)]
+    pub measuring: Measuring,
     /// Print the settings in force as JSON and end
     #[arg(long)]
     pub print_settings: bool,
@@ -50,6 +54,11 @@ impl Arguments {
     /// The namespace to watch; `None` for all.
     pub(crate) fn scope(&self) -> Option<&str> {
         (!self.all_namespaces).then_some(self.namespace.as_str())
+    }
+
+    /// As planning takes them.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { benchmarks: self.measuring.settings(&self.namespace), ..self.objects.settings() }
     }
 
     /// The settings in force, by the name of their flags.
@@ -63,6 +72,7 @@ impl Arguments {
             pod_name,
             concurrency,
             objects,
+            measuring,
             print_settings: _,
         } = self;
         [
@@ -77,6 +87,7 @@ impl Arguments {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .chain(objects.shown())
+        .chain(measuring.shown())
         .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The controller itself: pages, leadership, watches, and the groups looked at as they change.
 
 mod arguments;
+mod benchmarks;
 mod objects;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 pub use arguments::{Arguments, Binding};
+pub use benchmarks::Measuring;
 pub use objects::Objects;
 
 use crate::clock::Clock;
@@ -19,7 +21,8 @@ use crate::leadership::{Candidate, Holder, Leadership};
 use crate::metrics::Metrics;
 use crate::pages::{self, Health};
 use crate::reconcile::Reconciler;
-use crate::world::{self, World};
+use crate::speeds::Speeds;
+use crate::world::{self, Watching, World};
 
 /// Looks after Models until it is told to stop or loses the lead.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -31,7 +34,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "there is no cluster to look after; run it in a pod with a service account, or set KUBECONFIG",
     )?;
     let registry = Registry::new();
-    let metrics = Metrics::new(&registry)?;
+    let metrics = (Metrics::new(&registry)?, Speeds::new(&registry)?);
     let (health, mut pages) = (Health::default(), JoinSet::new());
     serve(arguments, &mut pages, &health, registry).await?;
 
@@ -59,13 +62,19 @@ async fn serve(
 async fn act(
     arguments: &Arguments,
     client: Client,
-    metrics: Metrics,
+    metrics: (Metrics, Speeds),
     health: &Health,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     tokio::pin!(stop);
     let world = Arc::new(World::new(Clock::start()));
-    let (_watches, watched) = world::watch(&client, arguments.scope(), &world);
+    let settings = arguments.settings();
+    let benchmarks = &settings.benchmarks;
+    let watching = Watching {
+        namespace: arguments.scope(),
+        results: (&benchmarks.results_namespace, &benchmarks.results),
+    };
+    let (_watches, watched) = world::watch(&client, &watching, &world);
     tokio::select! {
         () = world::synced(watched) => {}
         () = &mut stop => return Ok(()),
@@ -78,7 +87,6 @@ async fn act(
         () = &mut stop => return Ok(()),
     };
     let leadership = holder.as_ref().map_or(Leadership::alone(), Holder::leadership);
-    let settings = arguments.objects.settings();
     let reconciler = Reconciler::new(client, world, settings, leadership, metrics);
     let stopped = tokio::select! {
         () = reconciler.work(arguments.concurrency.get()) => false,

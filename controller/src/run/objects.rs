@@ -1,7 +1,7 @@
 //! The settings of the objects that are made: the original's variables, under its defaults.
 
 use clap::{ArgAction, Args};
-use flexinfer_core::planning::objects::{FlashDefaults, Images, Settings};
+use flexinfer_core::planning::objects::{Benchmarks, FlashDefaults, Images, Settings};
 use flexinfer_crds::Quantity;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,9 @@ pub struct Objects {
     /// Files that are not copied, as patterns
     #[arg(long, env = "DEFAULT_FLASH_LOADER_EXCLUDE", value_delimiter = ',')]
     pub flash_loader_exclude: Vec<String>,
+    /// Other nodes that hand on what they hold in memory, as host:port; a name may have many addresses
+    #[arg(long, env = "DEFAULT_FLASH_LOADER_PEERS", value_delimiter = ',', value_name = "ADDRESS")]
+    pub flash_loader_peers: Vec<String>,
     /// Secrets that images are pulled with, in the namespace of each model
     #[arg(long, env = "FLEXINFER_IMAGE_PULL_SECRETS", value_delimiter = ',')]
     pub image_pull_secrets: Vec<String>,
@@ -67,6 +70,7 @@ impl Objects {
             flash_loader_buffer_kb,
             flash_loader_verify,
             flash_loader_exclude,
+            flash_loader_peers,
             image_pull_secrets,
             hf_token_secret,
             hf_endpoint,
@@ -83,12 +87,14 @@ impl Objects {
                 buffer_kb: flash_loader_buffer_kb,
                 verify: flash_loader_verify,
                 exclude: written(flash_loader_exclude),
+                peers: written(flash_loader_peers),
             },
             pull_secrets: written(image_pull_secrets),
             hub_token_secret: hf_token_secret,
             hub_endpoint: hf_endpoint.filter(|endpoint| !endpoint.is_empty()),
             host_folders: written(host_folders),
             scheduler: scheduler_name.filter(|name| !name.is_empty()),
+            benchmarks: Benchmarks::default(),
         }
     }
 
@@ -103,6 +109,8 @@ impl Objects {
             hub_endpoint,
             host_folders,
             scheduler,
+            // Those of another group of settings.
+            benchmarks: _,
         } = self.settings();
         let limit = flash.tmpfs_size_limit.map(|limit| limit.to_string());
         [
@@ -113,6 +121,7 @@ impl Objects {
             ("flash-loader-buffer-kb", json!(flash.buffer_kb)),
             ("flash-loader-verify", json!(flash.verify)),
             ("flash-loader-exclude", json!(flash.exclude)),
+            ("flash-loader-peers", json!(flash.peers)),
             ("image-pull-secrets", json!(pull_secrets)),
             ("hf-token-secret", json!(hub_token_secret)),
             ("hf-endpoint", json!(hub_endpoint)),

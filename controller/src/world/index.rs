@@ -22,7 +22,7 @@ use super::news::{Named as _, busier, id_of, newer, renew, same_spec};
 use super::nodes::Nodes;
 use super::objects::{Kind, Objects};
 use super::owner::Owner;
-use super::{Claims, Sight};
+use super::{Claims, Results, Sight};
 
 /// Everything that is known, by model.
 #[derive(Default)]
@@ -33,6 +33,7 @@ pub(super) struct Index {
     objects: BTreeMap<Owner, Objects>,
     leases: BTreeMap<GroupId, Lease>,
     claims: BTreeMap<String, Claims>,
+    results: Results,
     nodes: Nodes,
     names: Names,
 }
@@ -60,7 +61,8 @@ impl Index {
         let claims = namespace.and_then(|namespace| self.claims.get(namespace).cloned());
         let claims = claims.unwrap_or_default();
         let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
-        Some(Sight { group: group.clone(), members, lease, claims, offers: self.nodes.offers() })
+        let (offers, results) = (self.nodes.offers(), Arc::clone(&self.results));
+        Some(Sight { group: group.clone(), members, lease, claims, offers, results })
     }
 
     fn member(&self, id: &ModelId) -> Option<Member> {
@@ -333,6 +335,13 @@ impl Index {
             .collect();
         self.leases.retain(|_, lease| lease.from != key);
         gone
+    }
+
+    /// What benchmarks have measured, all of it.
+    pub(super) fn see_results(&mut self, results: BTreeMap<String, String>) -> Vec<GroupId> {
+        let changed = *self.results != results;
+        self.results = Arc::new(results);
+        self.all_if(changed)
     }
 
     fn all_if(&self, changed: bool) -> Vec<GroupId> {

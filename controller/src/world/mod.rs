@@ -32,10 +32,13 @@ use index::Index;
 
 pub(crate) use member::Member;
 pub(crate) use nodes::Offers;
-pub(crate) use watches::{synced, watch};
+pub(crate) use watches::{Watching, synced, watch};
 
 /// Claims of one namespace by name.
 pub(crate) type Claims = Arc<BTreeMap<String, Arc<PersistentVolumeClaim>>>;
+
+/// Benchmarks' results by their keys.
+pub(crate) type Results = Arc<BTreeMap<String, String>>;
 
 /// The world, shared by watches and those who act on it.
 pub(crate) struct World {
@@ -54,6 +57,8 @@ pub(crate) struct Sight {
     pub(crate) offers: Offers,
     /// The claims of the group's namespace.
     pub(crate) claims: Claims,
+    /// What benchmarks have measured.
+    pub(crate) results: Results,
 }
 
 impl World {

@@ -1,7 +1,7 @@
 //! The watches that keep the world up to date. Each goes on by itself after any failure; an object
 //! that cannot be understood is told about once and left out, so that it stops none of the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -31,19 +31,30 @@ use super::objects::Kind;
 pub(crate) type Watched = tokio_watch::Receiver<usize>;
 
 /// How many lists have to be complete before anything is decided.
-const LISTS: usize = 10;
+const LISTS: usize = 11;
 
-/// Begins to watch everything that decisions depend on, in `namespace` or in all of them. The tasks
-/// end when the set is dropped; [`synced`] waits for the first lists.
+/// What is watched beside the nodes of the cluster.
+pub(crate) struct Watching<'a> {
+    /// The namespace of the Models and of what is made for them; `None` for all.
+    pub(crate) namespace: Option<&'a str>,
+    /// Namespace and name of the ConfigMap of all benchmarks' results.
+    pub(crate) results: (&'a str, &'a str),
+}
+
+/// Begins to watch everything that decisions depend on. The tasks end when the set is dropped;
+/// [`synced`] waits for the first lists.
 pub(crate) fn watch(
     client: &Client,
-    namespace: Option<&str>,
+    watching: &Watching<'_>,
     world: &Arc<World>,
 ) -> (JoinSet<()>, Watched) {
     let (listed, watched) = tokio_watch::channel(0);
     let listed = Arc::new(listed);
     let mut tasks = JoinSet::new();
-    let scope = Scope { client, namespace };
+    let scope = Scope { client, namespace: watching.namespace };
+    let (namespace, name) = watching.results;
+    let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let measured = events(Api::namespaced(client.clone(), namespace), &named);
     let ours = watcher::Config::default().labels(&format!(
         "{}={}",
         keys::MANAGED_BY,
@@ -86,6 +97,7 @@ pub(crate) fn watch(
         Index::forget_pod,
     ));
     tasks.spawn(gpu_leases(events(scope.api(), &leases), Arc::clone(world), listed()));
+    tasks.spawn(results(measured, Arc::clone(world), listed()));
     (tasks, watched)
 }
 
@@ -266,6 +278,28 @@ async fn gpu_leases(
                 world.change(|index, _| index.see_lease(&map));
             }
             Event::Delete(map) => world.change(|index, _| index.forget_lease(&map)),
+        }
+    }
+}
+
+/// The one ConfigMap of all results.
+async fn results(
+    mut events: BoxStream<'static, Event<ConfigMap>>,
+    world: Arc<World>,
+    listed: Listed,
+) {
+    let (mut seen, mut first) = (BTreeMap::new(), true);
+    let see = |results| world.change(|index, _| index.see_results(results));
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Init => seen.clear(),
+            Event::InitApply(map) => seen = map.data.unwrap_or_default(),
+            Event::InitDone => {
+                see(std::mem::take(&mut seen));
+                complete(&mut first, &listed);
+            }
+            Event::Apply(map) => see(map.data.unwrap_or_default()),
+            Event::Delete(_) => see(BTreeMap::new()),
         }
     }
 }
