@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod bench;
 pub mod check;
+pub mod clean;
 pub mod ending;
 pub mod fetch;
 pub mod flash;

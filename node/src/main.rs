@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{agent, bench, check, fetch, flash};
+use flexinfer_node::{agent, bench, check, clean, fetch, flash};
 use flexinfer_telemetry::log;
 
 /// What a GPU node needs: its labels, weights brought to where the engine reads them, and how fast it is
@@ -29,6 +29,8 @@ enum Command {
     Check(check::Arguments),
     /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
     Flash(flash::Arguments),
+    /// Remove a folder with weights, such as the copy in memory of a model that is gone
+    Clean(clean::Arguments),
     /// Measure how fast a model is through the gateway
     Bench(Box<bench::Arguments>),
 }
@@ -52,6 +54,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
             Command::Fetch(arguments) => fetch::run(&arguments).await,
             Command::Check(arguments) => check::run(arguments).await,
             Command::Flash(arguments) => flash::run(arguments).await,
+            Command::Clean(arguments) => clean::run(arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,
         }
     });

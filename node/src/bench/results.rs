@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail, ensure};
 use flexinfer_core::placement::benchmarks::{DeviceClass, Measured, Method, Subject};
+use flexinfer_core::planning::objects::names;
 use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -22,6 +23,8 @@ const ATTEMPTS: usize = 3;
 pub(super) struct Results<'a> {
     client: Client,
     namespace: String,
+    /// The Model's name there.
+    model: String,
     configmap: String,
     arguments: &'a Arguments,
     served_by: Serving,
@@ -47,13 +50,14 @@ impl<'a> Results<'a> {
         )?;
         let namespace =
             arguments.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let served_by = serving(&client, &namespace, arguments.served_name()).await?;
-        Ok(Some(Self { client, namespace, configmap, arguments, served_by }))
+        let model = own_name(arguments.served_name(), &namespace).to_owned();
+        let served_by = serving(&client, &namespace, &model).await?;
+        Ok(Some(Self { client, namespace, model, configmap, arguments, served_by }))
     }
 
     /// Writes what was measured.
     pub(super) async fn write(&self, measured: &Measured, method: &Method) -> anyhow::Result<()> {
-        let name = self.arguments.served_name();
+        let name = &self.model;
         let still = serving(&self.client, &self.namespace, name).await?;
         ensure!(
             still == self.served_by,
@@ -124,10 +128,17 @@ impl<'a> Results<'a> {
     }
 }
 
+/// The Model's name in `namespace`, of a name that requests may ask for: `namespace/name` is one.
+fn own_name<'n>(asked: &'n str, namespace: &str) -> &'n str {
+    let below = asked.strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/'));
+    below.unwrap_or(asked)
+}
+
 /// What serves `model` now: its pods that are ready, which must be on nodes of one kind.
 async fn serving(client: &Client, namespace: &str, model: &str) -> anyhow::Result<Serving> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let of_model = ListParams::default().labels(&format!("{}={model}", keys::MODEL));
+    let label = names::label_value(model);
+    let of_model = ListParams::default().labels(&format!("{}={label}", keys::MODEL));
     let pods = pods.list(&of_model).await.context("the model's pods cannot be listed")?;
     let ready = pods.items.iter().filter(|pod| is_ready(pod));
     let mut names: Vec<String> =
@@ -144,7 +155,7 @@ async fn serving(client: &Client, namespace: &str, model: &str) -> anyhow::Resul
     match classes.as_slice() {
         [class] => Ok(Serving { nodes: names, class: class.clone() }),
         [] => bail!(
-            "no pod in {namespace} with the label {}={model} is ready, so nobody knows whose speed it is",
+            "no pod in {namespace} with the label {}={label} is ready, so nobody knows whose speed it is",
             keys::MODEL
         ),
         several => bail!(
@@ -159,4 +170,16 @@ fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
     pod.metadata.deletion_timestamp.is_none() && ready.next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_may_be_asked_for_with_its_namespace() {
+        assert_eq!(own_name("llama", "models"), "llama");
+        assert_eq!(own_name("models/llama", "models"), "llama");
+        assert_eq!(own_name("models2/llama", "models"), "models2/llama");
+    }
 }

@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Other nodes that may hold the weights, as host:port; a name may have several addresses
     #[arg(long, env = "FLASH_PEERS", value_name = "ADDRESS", value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// What the weights are called there: <namespace>/<model>
+    /// What the weights are called there: <namespace>/<model>, and the folder below it that is copied
     #[arg(long, env = "FLASH_PEERS_NAME", value_name = "NAME")]
     pub peers_name: Option<String>,
 }

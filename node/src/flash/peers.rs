@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub(super) struct Peers {
     runtime: Handle,
     client: reqwest::Client,
-    /// `<namespace>/<model>`.
+    /// `<namespace>/<model>`, and the folder below that which is copied.
     name: String,
     nodes: Vec<Peer>,
     next: AtomicUsize,
@@ -136,8 +136,9 @@ impl Peers {
         copy: &File,
         stopped: &AtomicBool,
     ) -> Result<(), Missed> {
-        let path = entry.found.path.names().map(encoded).collect::<Vec<_>>().join("/");
-        let url = format!("http://{}/weights/{}/{path}", peer.address, self.name);
+        let names = self.name.split('/').chain(entry.found.path.names());
+        let path = names.map(encoded).collect::<Vec<_>>().join("/");
+        let url = format!("http://{}/weights/{path}", peer.address);
         let request = self.client.get(url);
         let request =
             request.header(header::RANGE, format!("bytes={}-{}", range.start, range.end - 1));
