@@ -1,6 +1,7 @@
 //! A container's environment and command line, from its spec and the pod it is in.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use flexinfer_crds::Quantity;
 use k8s_openapi::api::core::v1::{
@@ -170,7 +171,15 @@ pub(super) fn command(
         let arguments = arguments.map(|word| expanded(word, variables));
         return entry_point.iter().cloned().chain(arguments).collect();
     }
-    given.iter().chain(arguments).map(|word| expanded(word, variables)).collect()
+    let mut words: Vec<String> =
+        given.iter().chain(arguments).map(|word| expanded(word, variables)).collect();
+    // The image's own program goes by its name, as in the image's `PATH`.
+    if let (Some(first), Some(program)) = (words.first_mut(), entry_point.first())
+        && Path::new(program).file_name().is_some_and(|name| *name == **first)
+    {
+        first.clone_from(program);
+    }
+    words
 }
 
 /// `text` with each `$(NAME)` of a known variable replaced. `$$(NAME)` stands for `$(NAME)` as it is, and an

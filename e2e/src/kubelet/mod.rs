@@ -6,6 +6,7 @@
 
 mod container;
 mod environment;
+mod hosts;
 mod images;
 mod node;
 mod pod;
@@ -37,6 +38,9 @@ use crate::Cluster;
 use crate::network::{self, NetworkError};
 use environment::Variables;
 
+/// The folder with the nodes' memory.
+const MEMORY: &str = "memory";
+
 /// What every pod of these nodes has around it.
 struct Machine {
     client: Client,
@@ -46,6 +50,8 @@ struct Machine {
     logs: PathBuf,
     /// A folder for each pod that is there.
     pods: PathBuf,
+    /// A folder for each node, in place of its `/dev/shm`: several nodes are one machine here.
+    memory: PathBuf,
     /// What is mounted beside `/`, before any pod's volumes were.
     mounted: Vec<PathBuf>,
     /// What turns into a container's program.
@@ -103,6 +109,7 @@ impl Kubelet {
             images,
             logs: folder.path().to_path_buf(),
             pods: folder.path().join("pods"),
+            memory: folder.path().join(MEMORY),
             mounted: network::machine_mounts().map_err(prepare("read what is mounted"))?,
             entrance: sandbox::entrance().ok_or(KubeletError::NoEntrance)?,
         };
@@ -117,6 +124,11 @@ impl Kubelet {
             });
         }
         Ok(Self { _nodes: tasks, folder })
+    }
+
+    /// What the pods of a node find where they mount its `/dev/shm`, or a folder below that.
+    pub fn memory(&self, node: &str) -> PathBuf {
+        self.folder.path().join(MEMORY).join(node)
     }
 
     /// Where the containers' output lies: `NAMESPACE_POD_CONTAINER.log`.

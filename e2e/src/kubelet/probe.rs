@@ -147,7 +147,12 @@ impl Judge<'_> {
         if let Some(get) = &probe.http_get {
             let host = get.host.as_deref().unwrap_or(&self.surroundings.host);
             let path = get.path.as_deref().unwrap_or("/");
-            return answers(host, self.port(&get.port)?, path).await;
+            let port = self.port(&get.port)?;
+            if get.scheme.as_deref() == Some("HTTPS") {
+                // Whoever listens has what it needs to answer.
+                return Ok(TcpStream::connect((host, port)).await.is_ok());
+            }
+            return answers(host, port, path).await;
         }
         if let Some(socket) = &probe.tcp_socket {
             let host = socket.host.as_deref().unwrap_or(&self.surroundings.host);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{self, Pod};
 use kube::ResourceExt;
 
-use super::Machine;
 use super::volumes::{Unready, Volumes};
+use super::{Machine, hosts};
 use crate::network::{self, PodNetwork};
-use crate::root::Root;
+use crate::root::{Mount, Root};
 
 /// A pod's place on the machine, there before its containers and gone after them.
 pub(super) struct Sandbox {
@@ -20,6 +20,8 @@ pub(super) struct Sandbox {
     /// None where the pod shares the machine's.
     network: Option<PodNetwork>,
     folder: PathBuf,
+    /// The names that it knows.
+    hosts: PathBuf,
 }
 
 impl Sandbox {
@@ -27,10 +29,13 @@ impl Sandbox {
     pub(super) async fn new(pod: &Pod, machine: &Arc<Machine>) -> Result<Self, Unready> {
         let folder = machine.pods.join(pod.uid().unwrap_or_default());
         fs::create_dir_all(&folder).map_err(Unready::writing("a folder for the pod"))?;
-        let volumes = Volumes::new(pod, &machine.client, &folder).await?;
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        let memory = machine.memory.join(node);
+        let volumes = Volumes::new(pod, &machine.client, &folder, &memory).await?;
+        let hosts = hosts::write(&machine.client, &folder).await?;
         let shares = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default();
         let network = if shares { None } else { Some(PodNetwork::new(&folder).await?) };
-        Ok(Self { machine: Arc::clone(machine), volumes, network, folder })
+        Ok(Self { machine: Arc::clone(machine), volumes, network, folder, hosts })
     }
 
     pub(super) fn address(&self) -> Ipv4Addr {
@@ -58,11 +63,14 @@ impl Sandbox {
         words.extend(["unshare", "--mount", "--propagation", "private"].map(str::to_owned));
         let folder = tempfile::Builder::new().prefix(&container.name).tempdir_in(&self.folder);
         let folder = folder.map_err(Unready::writing("a folder for the container"))?;
+        let mut mounts = self.volumes.mounts(container)?;
+        let (source, target) = (self.hosts.clone(), PathBuf::from(hosts::PLACE));
+        mounts.push(Mount { source, target, read_only: true });
         let root = Root {
             // Gone with the sandbox: the container that lives in it cannot say when it ends.
             folder: folder.keep(),
             carried: self.machine.mounted.clone(),
-            mounts: self.volumes.mounts(container)?,
+            mounts,
             directory: container.working_dir.as_ref().map(PathBuf::from),
         };
         let root = serde_json::to_string(&root).map_err(|error| {

@@ -67,6 +67,8 @@ async fn the_objects_when_everything_is_asked_for() {
             "proxy.env.FLEXINFER_THREADS=2",
             "agent.enabled=false",
             "scheduler.enabled=true",
+            "scheduler.kubeScheduler.image=registry.local/kube-scheduler:v1",
+            "benchmarker.namespaces={team-a,team-b}",
             "observability.tracing.enabled=true",
             "observability.tracing.otlpEndpoint=http://collector:4318",
         ])
@@ -82,6 +84,8 @@ async fn a_value_that_is_not_there_is_refused_by_name() {
         ("proxy.queueTimeout=soon", "queueTimeout"),
         ("controller.backendImages.VLLM=x", "VLLM"),
         ("proxy.service.port=0", "port"),
+        ("scheduler.kubeScheduler.weight=0", "weight"),
+        ("benchmarker.namespace=a", "namespace"),
     ] {
         let printed = Chart::new().rendered(&[setting]).await;
         assert!(!printed.success, "{setting} was taken");

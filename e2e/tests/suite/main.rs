@@ -19,6 +19,7 @@ mod line;
 mod machine;
 mod middleman;
 mod network;
+mod nodes;
 mod objects;
 mod pretence;
 mod scale;

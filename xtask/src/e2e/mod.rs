@@ -41,7 +41,7 @@ const WITHOUT_PROGRAMS: [&str; 7] =
 const WITHOUT_NODES: [&str; 3] = ["chart::", "crds::", "cluster::"];
 
 /// These use Helm and OpenAI's client.
-const WITH_HELM: [&str; 2] = ["chart", "journey"];
+const WITH_HELM: [&str; 3] = ["chart", "journey", "nodes"];
 
 /// What these print is what they are for.
 const MEASURING: [&str; 3] = ["scale", "gateway::first_byte", "gateway::swapping"];

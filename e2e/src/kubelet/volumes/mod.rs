@@ -48,14 +48,22 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    /// Makes all of them in `folder`, from what the cluster has.
-    pub(super) async fn new(pod: &Pod, client: &Client, folder: &Path) -> Result<Self, Unready> {
+    /// Makes all of them in `folder`, from what the cluster has. `memory` is the node's `/dev/shm`.
+    pub(super) async fn new(
+        pod: &Pod,
+        client: &Client,
+        folder: &Path,
+        memory: &Path,
+    ) -> Result<Self, Unready> {
         let reader = Reader::new(client, pod);
         let mut volumes = Self { folders: BTreeMap::new(), in_memory: Vec::new() };
         let asked = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in asked {
             let own = folder.join("volumes").join(&volume.name);
-            let made = volumes.make(volume, own, &reader).await?;
+            let made = match &volume.host_path {
+                Some(source) => on_machine(source, memory)?,
+                None => volumes.make(volume, own, &reader).await?,
+            };
             volumes.folders.insert(volume.name.clone(), made);
         }
         Ok(volumes)
@@ -67,9 +75,6 @@ impl Volumes {
         own: PathBuf,
         reader: &Reader<'_>,
     ) -> Result<PathBuf, Unready> {
-        if let Some(source) = &volume.host_path {
-            return on_machine(source);
-        }
         if let Some(claim) = &volume.persistent_volume_claim {
             return claims::folder(reader, &claim.claim_name).await;
         }
@@ -138,8 +143,11 @@ impl Drop for Volumes {
     }
 }
 
-fn on_machine(source: &HostPathVolumeSource) -> Result<PathBuf, Unready> {
-    let path = PathBuf::from(&source.path);
+fn on_machine(source: &HostPathVolumeSource, memory: &Path) -> Result<PathBuf, Unready> {
+    let path = match Path::new(&source.path).strip_prefix("/dev/shm") {
+        Ok(below) => memory.join(below),
+        Err(_) => PathBuf::from(&source.path),
+    };
     match source.type_.as_deref() {
         Some("DirectoryOrCreate") => {
             fs::create_dir_all(&path).map_err(Unready::writing(&source.path))?;

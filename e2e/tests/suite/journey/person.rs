@@ -45,7 +45,8 @@ impl Person {
         install.extend(["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=3m"]);
         install.extend([
             "--set",
-            "scheduler.enabled=true",
+            // A kube-scheduler of its own is a story of the nodes'.
+            "scheduler.enabled=true,scheduler.kubeScheduler.enabled=false",
             "--set",
             &proxy,
             "--set",

@@ -1,0 +1,70 @@
+//! A cloud's metadata server for all nodes at once: it tells them apart by who asks.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::gateway::own_address;
+
+/// EC2, as far as an agent asks it.
+pub(super) struct Cloud {
+    pub(super) address: SocketAddr,
+    taken: Arc<Mutex<BTreeSet<IpAddr>>>,
+    _server: JoinSet<()>,
+}
+
+impl Cloud {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind((own_address(), 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let taken = Arc::new(Mutex::new(BTreeSet::new()));
+        let shared = Arc::clone(&taken);
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, peer)) = listener.accept().await {
+                let taken = Arc::clone(&shared);
+                connections.spawn(async move { drop(answer(stream, peer.ip(), &taken).await) });
+            }
+        });
+        Self { address, taken, _server: server }
+    }
+
+    /// Tells the machine whose agent is at `agent` that it will be taken away.
+    pub(super) fn takes(&self, agent: IpAddr) {
+        self.taken.lock().unwrap().insert(agent);
+    }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    from: IpAddr,
+    taken: &Mutex<BTreeSet<IpAddr>>,
+) -> std::io::Result<()> {
+    let mut asked = Vec::new();
+    while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
+        let mut part = [0; 1024];
+        match stream.read(&mut part).await? {
+            0 => return Ok(()),
+            length => asked.extend(&part[..length]),
+        }
+    }
+    let asked = String::from_utf8_lossy(&asked).into_owned();
+    let path = asked.split(' ').nth(1).unwrap_or_default();
+    let goes = taken.lock().unwrap().contains(&from);
+    let (status, body) = match path {
+        "/latest/api/token" => ("200 OK", "token"),
+        "/latest/meta-data/instance-id" => ("200 OK", "i-0123456789abcdef0"),
+        "/latest/meta-data/spot/instance-action" if goes => {
+            ("200 OK", r#"{"action": "terminate", "time": "2031-01-02T03:04:05Z"}"#)
+        }
+        _ => ("404 Not Found", "not found"),
+    };
+    let head =
+        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await
+}

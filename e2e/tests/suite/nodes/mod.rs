@@ -1,0 +1,7 @@
+//! What nodes have to do with models, with everything installed by the chart: each program is a pod under its own
+//! service account, with the rights that the chart gives it and no others.
+
+mod cloud;
+mod installed;
+mod measuring;
+mod moving;

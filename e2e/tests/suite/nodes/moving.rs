@@ -1,0 +1,248 @@
+//! A model that moves from node to node: with its weights, and away from a machine that is taken.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use flexinfer_e2e::{Images, Node};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::cloud::Cloud;
+use super::installed::{Installed, NAMESPACE, address};
+use crate::crds::model;
+use crate::gateway::{ask, get};
+use crate::shared::eventually;
+
+const NODES: [&str; 2] = ["first", "second"];
+
+/// Large enough to be worth a question to another node.
+const LENGTH: usize = 9 << 20;
+
+async fn installed(values: &[String]) -> Installed {
+    let node = |name| {
+        Node::new(name).label("flexinfer.ai/gpu.vendor", "NVIDIA").resource("nvidia.com/gpu", "1")
+    };
+    Installed::on(NODES.map(node).into(), Images::of_this_workspace(), values).await
+}
+
+impl Installed {
+    /// A claim called `weights` with a model in its folder `llama`, as somebody else has put it there.
+    async fn has_weights(&self) {
+        self.apply(&json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": { "name": "weights" },
+            "spec": {
+                "accessModes": ["ReadWriteMany"],
+                "resources": { "requests": { "storage": "1Gi" } },
+            },
+        }))
+        .await;
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let volume = eventually("the claim has a volume", async || {
+            claims.get("weights").await.unwrap().spec?.volume_name
+        })
+        .await;
+        let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
+        let volume = volumes.get(&volume).await.unwrap().spec.unwrap().host_path.unwrap();
+        let folder = PathBuf::from(volume.path).join("llama");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("model.bin"), weights()).unwrap();
+        std::fs::write(folder.join("config.json"), "{}").unwrap();
+    }
+
+    /// What a node's memory has of `writer`.
+    fn copy_on(&self, node: &str) -> PathBuf {
+        self.kubelet.memory(node).join("flexinfer").join(NAMESPACE).join("writer")
+    }
+
+    /// What the flash loader last said about where the weights came from, in bytes from other nodes.
+    fn from_peers(&self) -> Vec<usize> {
+        let said = self.said("flash-loader");
+        let told = said.lines().filter_map(|line| line.split_once("from_peers")?.1.get(1..));
+        let number = |text: &str| {
+            let digits: String = text
+                .chars()
+                .skip_while(|letter| !letter.is_ascii_digit())
+                .take_while(char::is_ascii_digit)
+                .collect();
+            digits.parse().unwrap()
+        };
+        told.map(number).collect()
+    }
+}
+
+fn weights() -> Vec<u8> {
+    let mut state = 1_u32;
+    let next = std::iter::repeat_with(move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    });
+    next.take(LENGTH).collect()
+}
+
+fn on(node: &str) -> Value {
+    json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": node } } })
+}
+
+#[tokio::test]
+async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_their_model() {
+    let installed = installed(&["agent.probeInterval=1s".to_owned()]).await;
+    installed.has_weights().await;
+    let mut writer = model(
+        "writer",
+        &json!({
+            "backend": "simulator",
+            "source": "pvc://weights/llama",
+            "gpu": { "count": 1, "shared": "desk" },
+            "cache": { "flashLoader": { "enabled": true } },
+        }),
+    );
+    writer["spec"]["nodeSelector"] = on("first")["spec"]["nodeSelector"].clone();
+    installed.apply(&writer).await;
+
+    installed.asks("writer").await;
+    let copy = installed.copy_on("first").join("llama/model.bin");
+    assert!(std::fs::read(&copy).unwrap() == weights(), "another copy than the claim's");
+    assert_eq!(installed.from_peers(), [0]);
+    assert!(!installed.copy_on("second").exists());
+
+    installed.patch("writer", &on("second")).await;
+    eventually("it serves on the second node", async || {
+        let serving = installed.serving("writer").await;
+        serving.iter().any(|(node, _)| node == "second").then_some(())
+    })
+    .await;
+    installed.asks("writer").await;
+    let copy = installed.copy_on("second").join("llama/model.bin");
+    assert!(std::fs::read(&copy).unwrap() == weights(), "another copy than the claim's");
+    let given = installed.from_peers().into_iter().max();
+    assert_eq!(given, Some(LENGTH + 2), "{}", installed.said("flash-loader"));
+    let both = json!(["first", "second"]);
+    let there = |model: &Value| model["status"]["cache"]["nodes"] == both;
+    installed.until("both copies are known", "writer", there).await;
+
+    installed.kubectl(&["delete", "model", "writer", "--wait", "--timeout=90s"], "").await;
+    for node in NODES {
+        assert!(!installed.copy_on(node).exists(), "a copy is left on {node}");
+    }
+}
+
+/// Somebody who asks a model all the time, and counts.
+struct Caller {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    task: JoinHandle<Vec<String>>,
+}
+
+impl Caller {
+    fn start(gateway: SocketAddr, model: &'static str) -> Self {
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (stops, counts) = (Arc::clone(&stop), Arc::clone(&answered));
+        let task = tokio::spawn(async move {
+            let mut lost = Vec::new();
+            while !stops.load(Ordering::SeqCst) {
+                let answer = ask(gateway, model).await;
+                if answer.status() != 200 {
+                    lost.push(format!("{}: {}", answer.status(), answer.text()));
+                }
+                counts.fetch_add(1, Ordering::SeqCst);
+            }
+            lost
+        });
+        Self { stop, answered, task }
+    }
+
+    /// Waits for so many answers more.
+    async fn gets(&self, more: usize) {
+        let wanted = self.answered.load(Ordering::SeqCst) + more;
+        eventually("answers come", async || {
+            (self.answered.load(Ordering::SeqCst) >= wanted).then_some(())
+        })
+        .await;
+    }
+
+    /// What went wrong until now.
+    async fn leaves(self) -> Vec<String> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.task.await.unwrap()
+    }
+}
+
+/// Tokens that the engine at `engine` has made so far.
+async fn made(engine: SocketAddr) -> f64 {
+    let page = get(engine, "/metrics").await.text();
+    let counted = page.lines().filter(|line| line.starts_with("vllm:generation_tokens_total"));
+    counted.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[tokio::test]
+async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
+    let cloud = Cloud::start().await;
+    let installed = installed(&[
+        format!("agent.env.FLEXINFER_METADATA_URL=http://{}", cloud.address),
+        "agent.env.FLEXINFER_SPOT_CLOUD=aws".to_owned(),
+        "agent.env.FLEXINFER_SPOT_INTERVAL=1s".to_owned(),
+    ])
+    .await;
+    let spec = json!({
+        "backend": "simulator",
+        "config": { "args": ["--time-per-token=1ms", "--time-to-first-token=1ms"] },
+        "serverless": { "minReplicas": 2, "maxReplicas": 2 },
+    });
+    installed.apply(&model("writer", &spec)).await;
+    let engines = eventually("an engine serves on each node", async || {
+        let serving = installed.serving("writer").await;
+        let on = |node: &str| serving.iter().find(|(known, _)| known == node).cloned();
+        Some([on("first")?, on("second")?])
+    })
+    .await;
+    let [doomed, staying] = engines.map(|(_, pod)| pod);
+    let port = |pod| SocketAddr::new(address(pod), 8000);
+
+    let caller = Caller::start(installed.gateway().await, "writer");
+    eventually("both engines are asked", async || {
+        let both = made(port(&doomed)).await > 0.0 && made(port(&staying)).await > 0.0;
+        both.then_some(())
+    })
+    .await;
+
+    let agents = installed.pods("app.kubernetes.io/component=agent").await;
+    let on_first =
+        |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some("first");
+    cloud.takes(address(agents.iter().find(on_first).unwrap()));
+    eventually("the node is marked and closed", async || {
+        let node = installed.node("first").await;
+        let marked = node.annotations().get("flexinfer.ai/spot-terminating").cloned();
+        let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
+        (marked.as_deref() == Some("true") && closed).then_some(())
+    })
+    .await;
+    // It is still there, and gets nothing any more: as soon as the gateway has heard of it.
+    eventually("the doomed engine is asked nothing any more", async || {
+        let before = made(port(&doomed)).await;
+        caller.gets(20).await;
+        (made(port(&doomed)).await <= before).then_some(())
+    })
+    .await;
+    let name = doomed.name_any();
+    assert!(
+        installed.pods("flexinfer.ai/model=writer").await.iter().any(|pod| pod.name_any() == name)
+    );
+
+    let pods: Api<Pod> = Api::namespaced(installed.client.clone(), NAMESPACE);
+    pods.delete(&name, &DeleteParams::default().grace_period(0)).await.unwrap();
+    eventually("the pod is gone", async || {
+        pods.get_opt(&name).await.unwrap().is_none().then_some(())
+    })
+    .await;
+    caller.gets(20).await;
+    let lost = caller.leaves().await;
+    assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
+}
