@@ -67,3 +67,13 @@ fn start(line: CommandLine) -> anyhow::Result<()> {
     traces.end();
     ending
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::CommandLine::command().debug_assert();
+    }
+}

@@ -62,3 +62,13 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
     runtime.shutdown_background();
     ending
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        super::CommandLine::command().debug_assert();
+    }
+}

@@ -10,6 +10,8 @@ use tracing_subscriber::{Layer as _, fmt};
 
 /// Flags of the log, the same for each subcommand.
 #[derive(Clone, Debug, Args)]
+// Beside those of traces on one command line, where a group's name may be there once.
+#[group(id = "log")]
 pub struct Arguments {
     /// How log lines look
     #[arg(long, global = true, env = "FLEXINFER_LOG_FORMAT", default_value = "text")]

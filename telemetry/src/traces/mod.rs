@@ -29,6 +29,7 @@ static PROCESS: OnceLock<Tracer> = OnceLock::new();
 
 /// Flags of the traces, with the original's variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[group(id = "traces")]
 pub struct Arguments {
     /// Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT
     #[arg(long, global = true, env = "FLEXINFER_OTEL_ENABLED", num_args = 0..=1,
