@@ -9,7 +9,6 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use super::error::has_code;
 use super::{Error, Reconciler};
 use crate::world::Member;
 
@@ -186,7 +185,7 @@ fn as_wanted(there: &Deployment, wanted: &Deployment, member: &Member) -> bool {
 /// What is to go and is gone already is as it shall be.
 pub(super) fn gone_is_well(result: Result<(), Error>) -> Result<(), Error> {
     match result {
-        Err(Error::Refused { source, .. }) if has_code(&source, 404) => Ok(()),
+        Err(error) if error.is_absence() => Ok(()),
         result => result,
     }
 }

@@ -37,11 +37,16 @@ impl Error {
 
     /// Whether somebody else wrote the object meanwhile.
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Refused { source, .. } if has_code(source, 409))
+        self.has_code(409)
     }
-}
 
-/// Whether the server answered with a status of this code.
-pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == code)
+    /// Whether the object is not there any more.
+    pub(super) fn is_absence(&self) -> bool {
+        self.has_code(404)
+    }
+
+    fn has_code(&self, code: u16) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        matches!(&**source, kube::Error::Api(status) if status.code == code)
+    }
 }

@@ -125,7 +125,8 @@ impl Reconciler {
 
     /// Tells people what the server refuses for a member, once until it is as it shall be.
     async fn complain(&self, group: &GroupId, member: &Member, error: &Error) {
-        if error.is_conflict() || self.failures.lock().get(group).is_some_and(|count| *count > 0) {
+        let told = self.failures.lock().get(group).is_some_and(|count| *count > 0);
+        if told || error.is_conflict() || error.is_absence() {
             return;
         }
         let announcement =

@@ -37,7 +37,8 @@ async fn swapped_under_traffic(models: &[&str]) {
     for name in models {
         let cooldown = format!("{}s", COOLDOWN.as_secs());
         let gpu = json!({ "vendor": "nvidia", "shared": "gpu0", "swapCooldown": cooldown });
-        let mut spec = simulated(&json!({ "gpu": gpu }));
+        let patient = json!({ "coldStartTimeout": "4m" });
+        let mut spec = simulated(&json!({ "gpu": gpu, "serverless": patient }));
         spec["config"]["args"] = json!(["--load-time=500ms"]);
         desk.apply(name, &spec).await;
         gateway.knows(name).await;

@@ -1,6 +1,7 @@
 //! A namespace with that many Models, a controller and a gateway of their own names, and a second namespace for
 //! the same Deployments without us.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
@@ -135,8 +136,8 @@ impl Crowd {
         let plain = deployments.list(&ListParams::default()).await.unwrap();
         assert_eq!(plain.items.len(), self.size.models);
         let plain: Vec<Value> = plain.items.into_iter().map(bare).collect();
-        let namespace = format!("{}-plain", self.models.world.namespace);
-        self.models.succeed(&["create", "namespace", &namespace], "").await;
+        let elsewhere = World::of(Arc::clone(&self.models.world.cluster)).await;
+        let namespace = elsewhere.namespace;
         let begun = Instant::now();
         self.create(&namespace, &plain).await;
         let deployments: Api<Deployment> =

@@ -32,7 +32,7 @@ pub struct Engine {
     pub hindrance: Option<Hindrance>,
     /// How far the load is.
     pub substage: Option<LoadingSubstage>,
-    /// The node of the first pod that has one.
+    /// The node of the first pod that has one; of one that is ending only where no other has.
     pub node: Option<String>,
 }
 
@@ -60,7 +60,10 @@ impl Engine {
                 .find_map(|pod| pod.metadata.creation_timestamp.as_ref().map(moment)),
             began: staying.iter().filter_map(|pod| began(pod)).min(),
             substage: staying.iter().find_map(|pod| substage(pod)),
-            node: present.iter().find_map(|pod| pod.spec.as_ref()?.node_name.clone()),
+            node: staying
+                .iter()
+                .chain(&present)
+                .find_map(|pod| pod.spec.as_ref()?.node_name.clone()),
             hindrance,
         }
     }

@@ -58,6 +58,16 @@ fn a_pod_that_ends_serves_no_more_and_is_still_there() {
 }
 
 #[test]
+fn an_engine_is_where_its_staying_pod_is_not_where_one_ends_for_ever() {
+    let mut lost = pod(&json!({}));
+    lost.metadata.deletion_timestamp = lost.metadata.creation_timestamp.clone();
+    let mut next = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+    next.spec.as_mut().unwrap().node_name = Some("node-2".to_owned());
+    let engine = Engine::of(Some(&deployment(1, 2, 2, 1)), &[lost, next]);
+    assert_eq!(engine.node.as_deref(), Some("node-2"));
+}
+
+#[test]
 fn a_pod_that_ended_is_gone() {
     let engine = Engine::of(Some(&deployment(0, 3, 3, 0)), &[pod(&json!({ "phase": "Failed" }))]);
     assert!(!engine.present);
