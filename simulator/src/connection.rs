@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service as _;
@@ -50,7 +50,7 @@ pub(crate) async fn serve(connection: Connection, stream: TcpStream) {
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_buf_size(1 << 20);
-    let mut serving = std::pin::pin!(builder.serve_connection(wire, service));
+    let mut serving = std::pin::pin!(builder.serve_connection_with_upgrades(wire, service));
     tokio::select! {
         // A connection that breaks off is the client's affair, or a fault that was asked for.
         _ = serving.as_mut() => return,
@@ -99,9 +99,13 @@ impl Connection {
         open: OpenRequest,
     ) -> Response<Noted> {
         let (head, body) = request.into_parts();
-        let entry = self.engine.log.begin(self.number, &head);
+        let mut entry = self.engine.log.begin(self.number, &head);
         let response = self.respond(head, body, &entry, wire).await;
         entry.answered(response.status());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // What comes after it is no answer any more.
+            entry.finished();
+        }
         response.map(|body| Noted { body, entry, _open: open })
     }
 

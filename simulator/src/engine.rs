@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::apis::{StoredResponses, Studio};
 use crate::faults::AnswerFaults;
@@ -44,6 +45,8 @@ pub(crate) struct Engine {
     pub(crate) studio: Studio,
     /// Ends with the engine.
     pub(crate) stop: CancellationToken,
+    /// What goes on beside the connections: sockets that were HTTP before, and queued work.
+    pub(crate) aside: TaskTracker,
     faults: Mutex<AnswerFaults>,
     held_tokens: Arc<AtomicUsize>,
     numbers: AtomicU64,
@@ -74,6 +77,7 @@ impl Engine {
             adapters: Mutex::default(),
             studio: Studio::default(),
             stop: CancellationToken::new(),
+            aside: TaskTracker::new(),
             faults: Mutex::new(settings.answer_faults.clone()),
             held_tokens: Arc::default(),
             numbers: AtomicU64::new(0),

@@ -142,6 +142,8 @@ impl Running {
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.wait().await;
+        self.engine.aside.close();
+        self.engine.aside.wait().await;
     }
 
     /// The requests so far, oldest first; empty when the log is off.

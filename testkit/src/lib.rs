@@ -9,6 +9,7 @@ pub mod framing;
 pub mod h2_client;
 pub mod origin;
 mod program;
+pub mod websocket;
 
 pub use collector::{Collector, Told};
 pub use eventually::{eventually, eventually_async};

@@ -63,6 +63,7 @@ impl Engine for Simulator {
             Api::Moderations,
             Api::Rerank,
             Api::Score,
+            Api::Realtime,
             Api::Messages,
             Api::Tokenize,
             Api::OllamaNative,

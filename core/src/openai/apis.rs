@@ -218,6 +218,10 @@ pub const OPERATIONS: &[Operation] = &[
     comfy("/api/view", READ),
     comfy("/api/upload/image", "POST"),
     comfy("/api/upload/mask", "POST"),
+    comfy("/api/object_info", READ),
+    comfy("/api/object_info/{class}", READ),
+    comfy("/api/system_stats", READ),
+    comfy("/api/ws", "GET").streaming(Streams::Upgraded),
 ];
 
 const fn own(path: &'static str, page: Page) -> Own {

@@ -16,6 +16,7 @@ mod models;
 mod moderations;
 mod ollama;
 mod prompt;
+mod realtime;
 mod refusal;
 mod rerank;
 mod responses;
@@ -50,6 +51,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{id}", get(responses::show).delete(responses::delete))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/v1/realtime", get(realtime::open))
         .route("/v1/images/generations", post(images::generate))
         .route("/v1/images/edits", post(images::edit))
         .route("/v1/audio/speech", post(audio::speech))

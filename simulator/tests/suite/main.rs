@@ -10,7 +10,9 @@
 mod apis;
 mod chat;
 mod client;
+mod comfyui;
 mod faults;
 mod life;
 mod other_apis;
 mod program;
+mod realtime;

@@ -1,4 +1,4 @@
-//! The APIs that are nobody's but their engine's: Ollama, the Stable Diffusion web UI, ComfyUI, tokens.
+//! The APIs that are nobody's but their engine's: Ollama, the Stable Diffusion web UI, tokens.
 
 use flexinfer_simulator::Settings;
 use serde_json::{Value, json};
@@ -75,32 +75,4 @@ async fn the_web_ui_paints_and_paints_over() {
     assert_eq!(status, 200);
     assert!(decode(&body["images"][0]).starts_with(PNG));
     assert_eq!(world.post("/sdapi/v1/img2img", &json!({})).await.status(), 400);
-}
-
-#[tokio::test]
-async fn comfyui_tells_of_a_prompt_and_hands_its_picture_out_below_both_paths() {
-    let world = world().await;
-    for root in ["", "/api"] {
-        let graph = json!({"3": {"class_type": "KSampler", "inputs": {"seed": 1}}});
-        let ask = json!({"prompt": graph, "client_id": "c1"});
-        let (status, queued) = world.json(&format!("{root}/prompt"), &ask).await;
-        assert_eq!(status, 200);
-        let id = queued["prompt_id"].as_str().unwrap();
-        let told: Value = world.get(&format!("{root}/history/{id}")).await.json().await.unwrap();
-        let file = told[id]["outputs"]["9"]["images"][0]["filename"].as_str().unwrap();
-        let picture = world.get(&format!("{root}/view?filename={file}")).await;
-        assert_eq!(picture.headers()["content-type"], "image/png");
-        assert!(picture.bytes().await.unwrap().starts_with(PNG));
-        let unknown: Value =
-            world.get(&format!("{root}/history/nothing")).await.json().await.unwrap();
-        assert_eq!(unknown, json!({}));
-        assert_eq!(world.get(&format!("{root}/view?filename=nothing")).await.status(), 404);
-        assert_eq!(
-            world.post(&format!("{root}/prompt"), &json!({"prompt": 1})).await.status(),
-            400
-        );
-    }
-    let sent = world.send_form("/upload/image", &[("image", "a.png", PNG)]).await;
-    assert_eq!(sent.json::<Value>().await.unwrap()["name"], "a.png");
-    assert_eq!(world.get("/view?filename=a.png").await.status(), 200);
 }
