@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use flexinfer_core::callers::Caller;
 use flexinfer_core::limits::{Charge, Ledger, Limited, Need, Policy, Standing};
 use flexinfer_core::moment::Moment;
 use parking_lot::Mutex;
@@ -45,7 +46,7 @@ impl Accounts {
 
     /// Requests that nothing limits do not meet at the lock.
     fn applies(&self, need: &Need<'_>) -> bool {
-        self.limited || need.caller.is_some_and(|caller| caller.limits.any())
+        self.limited || need.caller.is_some_and(Caller::is_limited)
     }
 
     fn now(&self) -> Moment {

@@ -1,9 +1,9 @@
-//! The keys file: YAML with a list `callers`. It is read whole or not at all, and everything that is
+//! The keys file: YAML with a list `callers` and, where callers share limits, a list `tenants`. It is read whole or not at all, and everything that is
 //! wrong is told at once, each with its line; no key's text is ever repeated.
 
 use std::sync::Arc;
 
-use super::{Allowed, Caller, Callers, Digest};
+use super::{Allowed, Caller, Callers, Digest, Tenant};
 use crate::limits::{CallerLimits, Rate};
 use crate::manifest::Complaint;
 use crate::manifest::complaint::{Notes, Place};
@@ -13,6 +13,7 @@ use crate::manifest::reader;
 use crate::manifest::scalar::Meaning;
 
 const CALLER_FIELDS: [&str; 6] = ["name", "sha256", "tenant", "models", "limits", "expires"];
+const TENANT_FIELDS: [&str; 2] = ["name", "limits"];
 const LIMIT_FIELDS: [&str; 5] =
     ["requestsPerSecond", "requestsPerMinute", "burst", "concurrentRequests", "tokensPerMinute"];
 
@@ -28,7 +29,12 @@ pub struct ParsedKeys {
 /// What the bytes of the keys file `file` hold; its name is only for complaints.
 pub fn parse(file: &str, bytes: &[u8]) -> ParsedKeys {
     let mut notes = Notes::of(file);
-    let mut reading = Reading { notes: &mut notes, callers: Callers::default(), names: Vec::new() };
+    let mut reading = Reading {
+        notes: &mut notes,
+        callers: Callers::default(),
+        names: Vec::new(),
+        tenants: Vec::new(),
+    };
     if let Some(text) = crate::manifest::text(bytes, reading.notes) {
         let documents = reader::documents(text, reading.notes);
         if documents.is_empty() && reading.notes.errors.is_empty() {
@@ -49,11 +55,15 @@ struct Reading<'n> {
     notes: &'n mut Notes,
     callers: Callers,
     names: Vec<(Arc<str>, Place)>,
+    /// Those that the file lists; where it lists none, a tenant is but a word for the log.
+    tenants: Vec<(Arc<Tenant>, Place)>,
 }
 
 impl Reading<'_> {
     fn document(&mut self, document: &Node) {
-        self.know(document, &["callers"], "");
+        self.know(document, &["callers", "tenants"], "");
+        // The callers refer to them.
+        self.tenants(document);
         match document.field("callers") {
             Some(Field { node, .. }) if matches!(node.content, Content::List(_)) => {
                 for caller in node.items() {
@@ -68,6 +78,49 @@ impl Reading<'_> {
         }
     }
 
+    fn tenants(&mut self, document: &Node) {
+        let Some(Field { node, place, .. }) = document.field("tenants") else { return };
+        if !matches!(node.content, Content::List(_)) {
+            self.notes.error(*place, "tenants: must be a list");
+        }
+        for tenant in node.items() {
+            self.know(tenant, &TENANT_FIELDS, "");
+            if !matches!(tenant.content, Content::Object(_)) {
+                continue;
+            }
+            let limits = self.limits(tenant);
+            let Some(name) = self.text(tenant, "name") else {
+                self.notes.error(tenant.place, "name: missing; callers name their tenant by it");
+                continue;
+            };
+            let place = tenant.place_of(["name"]);
+            if let Some((_, first)) = self.tenants.iter().find(|(known, _)| *known.name == *name) {
+                let line = first.line;
+                let message = format!("name: the tenant on line {line} has this name already");
+                self.notes.error(place, message);
+                continue;
+            }
+            self.tenants.push((Arc::new(Tenant { name: name.into(), limits }), place));
+        }
+    }
+
+    /// The tenant of a caller, which must be one of those listed if any are.
+    fn tenant(&mut self, node: &Node) -> Option<Arc<Tenant>> {
+        let name = self.text(node, "tenant")?;
+        if self.tenants.is_empty() {
+            return Some(Arc::new(Tenant { name: name.into(), limits: CallerLimits::default() }));
+        }
+        if let Some((tenant, _)) = self.tenants.iter().find(|(known, _)| *known.name == *name) {
+            return Some(Arc::clone(tenant));
+        }
+        let message = match nearest(name, self.tenants.iter().map(|(known, _)| &*known.name)) {
+            Some(meant) => format!("tenant: `{name}` is not in tenants; did you mean {meant}?"),
+            None => format!("tenant: `{name}` is not in tenants; add it there"),
+        };
+        self.notes.error(node.place_of(["tenant"]), message);
+        None
+    }
+
     fn caller(&mut self, node: &Node) {
         let known = self.notes.errors.len();
         self.know(node, &CALLER_FIELDS, "");
@@ -77,7 +130,7 @@ impl Reading<'_> {
         let name = self.name(node);
         let digests = self.digests(node);
         let caller = Caller {
-            tenant: self.text(node, "tenant").map(Arc::from),
+            tenant: self.tenant(node),
             models: self.models(node),
             limits: self.limits(node),
             expires: self.expires(node),

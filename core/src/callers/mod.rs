@@ -21,19 +21,45 @@ pub use presented::{Carrier, LONGEST_KEY, Presented, SUBPROTOCOL};
 use crate::limits::CallerLimits;
 use crate::rejection::Rejection;
 
+/// Whom several callers belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// What logs and limits know it by; the only one of its name.
+    pub name: Arc<str>,
+    /// How much its callers may use together.
+    pub limits: CallerLimits,
+}
+
 /// Somebody who has a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// What logs and limits know it by; the only one of its name.
     pub name: Arc<str>,
     /// Whom it belongs to, if the file says so.
-    pub tenant: Option<Arc<str>>,
+    pub tenant: Option<Arc<Tenant>>,
     /// The models it may use.
     pub models: Allowed,
-    /// How much of them.
+    /// How much of them; beside that its tenant's limits count.
     pub limits: CallerLimits,
     /// When its keys end to count, in seconds of Unix time; `None` is never.
     pub expires: Option<i64>,
+}
+
+impl Caller {
+    /// Whether anything is limited for it, by itself or with others of its tenant.
+    pub fn is_limited(&self) -> bool {
+        self.each_limits().any(CallerLimits::any)
+    }
+
+    /// Whether its tokens are counted.
+    pub fn counts_tokens(&self) -> bool {
+        self.each_limits().any(|limits| limits.tokens.is_some())
+    }
+
+    fn each_limits(&self) -> impl Iterator<Item = &CallerLimits> {
+        let shared = self.tenant.as_ref().map(|tenant| &tenant.limits);
+        std::iter::once(&self.limits).chain(shared)
+    }
 }
 
 /// Every caller there is, by the digests of their keys.

@@ -44,7 +44,7 @@ fn a_file_says_who_has_a_key_and_what_for() {
     );
     let callers = read(&text);
     let alice = callers.identify(Presented::Key(KEY.as_bytes()), NOW).expect("known");
-    assert_eq!(alice.tenant.as_deref(), Some("team-a"));
+    assert_eq!(alice.tenant.as_ref().map(|tenant| &*tenant.name), Some("team-a"));
     assert_eq!(alice.models, Allowed::Named(vec!["qwen".into(), "llama*".into()]));
     let limits = CallerLimits {
         requests: Some(Rate::per_minute(120, 2)),
@@ -56,6 +56,47 @@ fn a_file_says_who_has_a_key_and_what_for() {
         assert_eq!(caller(&callers, key, NOW), Ok("bob".into()), "a caller may have two keys");
     }
     assert_eq!(callers.keys(), 3);
+}
+
+#[test]
+fn callers_of_one_tenant_share_its_limits() {
+    let text = format!(
+        "tenants:\n- name: team-a\n  limits: {{concurrentRequests: 3}}\n- name: team-b\n\
+         callers:\n- {{name: a1, sha256: {}, tenant: team-a}}\n- {{name: a2, sha256: {}, tenant: team-a}}\n\
+         - {{name: b, sha256: {}, tenant: team-b}}\n",
+        hex("a1"),
+        hex("a2"),
+        hex("b")
+    );
+    let callers = read(&text);
+    let tenant = |key: &str| {
+        let caller = callers.identify(Presented::Key(key.as_bytes()), NOW).expect("known");
+        caller.tenant.clone().expect("it has one")
+    };
+    assert_eq!(tenant("a1").limits.concurrent, Some(3));
+    assert!(Arc::ptr_eq(&tenant("a1"), &tenant("a2")));
+    assert!(!tenant("b").limits.any());
+}
+
+#[test]
+fn a_tenant_that_is_not_listed_is_told_so_that_no_typing_error_lifts_a_limit() {
+    let with = |tenants: &str| {
+        let key = hex(KEY);
+        complaints(&format!("{tenants}callers: [{{name: a, sha256: {key}, tenant: team}}]\n"))
+    };
+    assert_eq!(with(""), Vec::<String>::new(), "without limits it is a word for the log");
+    let said = with("tenants: [{name: team-a, limits: {concurrentRequests: 3}}]\n").join("\n");
+    assert!(said.contains("keys.yaml:2: tenant: `team` is not in tenants"), "{said}");
+    let said = with("tenants:\n- {name: team}\n- {name: team}\n- {limts: {}}\n- 7\n").join("\n");
+    for words in [
+        "the tenant on line 2 has this name",
+        "did you mean limits?",
+        "name: missing",
+        "expected an object",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(with("tenants: 7\n").join("\n").contains("tenants: must be a list"));
 }
 
 #[test]

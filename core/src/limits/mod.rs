@@ -1,7 +1,8 @@
-//! How much may be used: of the gateway, of a model, by a caller. `ledger.rs` decides who may now and
-//! keeps the accounts; the rest says what a request asks for (`demand.rs`), cuts it down to what fits
+//! How much may be used: of the gateway, of a model, by a caller or a tenant. `ledger.rs` decides who may
+//! now and keeps the accounts (`account.rs`); the rest says what a request asks for (`demand.rs`), cuts it down to what fits
 //! (`clamp.rs`), and refuses what cannot fit (`admission.rs`) or is not well-formed (`validate.rs`).
 
+mod account;
 mod admission;
 mod clamp;
 mod demand;
@@ -22,7 +23,7 @@ pub use rate::Rate;
 pub use stream_usage::{UsageEvents, with_usage};
 pub use validate::{Invalid, validate};
 
-/// What one caller may use. `None` is no limit, zero is nothing.
+/// What one caller may use, or the callers of one tenant together. `None` is no limit, zero is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallerLimits {
     /// Requests over time.

@@ -1,11 +1,12 @@
 //! The accounts under every order of events: by hand for what the cases tell, at random for the rest.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::callers::{Allowed, Caller};
+use crate::callers::{Allowed, Caller, Tenant};
 use crate::ids::ModelId;
 use crate::moment::Moment;
 
@@ -15,6 +16,14 @@ fn at(milliseconds: u64) -> Moment {
 
 fn caller(name: &str, limits: CallerLimits) -> Caller {
     Caller { name: name.into(), tenant: None, models: Allowed::All, limits, expires: None }
+}
+
+fn of_tenant(tenant: &Arc<Tenant>, name: &str, limits: CallerLimits) -> Caller {
+    Caller { tenant: Some(Arc::clone(tenant)), ..caller(name, limits) }
+}
+
+fn tenant(limits: CallerLimits) -> Arc<Tenant> {
+    Arc::new(Tenant { name: "team".into(), limits })
 }
 
 fn model(name: &str) -> ModelId {
@@ -110,6 +119,47 @@ fn body_19_tokens_are_settled_by_what_was_used() {
 }
 
 #[test]
+fn the_callers_of_a_tenant_share_its_limits() {
+    let limits = CallerLimits {
+        requests: Some(Rate::per_minute(60, 3)),
+        concurrent: Some(2),
+        tokens: Some(Rate::per_minute(100, 100)),
+    };
+    let team = tenant(limits);
+    let free = CallerLimits::default();
+    let [a, b] = ["a", "b"].map(|name| of_tenant(&team, name, free));
+    let (model, mut ledger) = (model("m"), no_policy());
+    let first = ledger.charge(&need(&model, &a, 60), at(0)).expect("the first passes");
+    assert_eq!(first.standing.tokens.map(|(_, left, _)| left), Some(40), "the tenant's are told");
+    let limited = ledger.check(&need(&model, &b, 60), at(0)).expect_err("40 are left");
+    assert_eq!((limited.scope, limited.unit), (Scope::PerTenant, Unit::Tokens));
+    let second = ledger.charge(&need(&model, &b, 40), at(0)).expect("these are left");
+    let limited = ledger.check(&need(&model, &a, 0), at(0)).expect_err("two at a time");
+    assert_eq!((limited.scope, limited.unit), (Scope::PerTenant, Unit::Concurrent));
+    ledger.settle(first, Some(10), at(0));
+    ledger.give_back(second, at(0));
+    let third = ledger.charge(&need(&model, &b, 90), at(0)).expect("90 tokens are there again");
+    assert_eq!(third.standing.requests.map(|(_, left, _)| left), Some(1), "and two requests were");
+    assert!(ledger.check(&need(&model, &caller("c", free), 1000), at(0)).is_ok(), "no tenant");
+    ledger.settle(third, None, at(0));
+}
+
+#[test]
+fn a_caller_is_held_by_its_own_limits_too_and_told_of_the_nearer_one() {
+    let with = |tokens| CallerLimits {
+        tokens: Some(Rate::per_minute(tokens, tokens)),
+        ..CallerLimits::default()
+    };
+    let caller = of_tenant(&tenant(with(1000)), "a", with(100));
+    let (model, mut ledger) = (model("m"), no_policy());
+    let charge = ledger.charge(&need(&model, &caller, 60), at(0)).expect("passes");
+    assert_eq!(charge.standing.tokens.map(|(limit, left, _)| (limit, left)), Some((100, 40)));
+    let limited = ledger.check(&need(&model, &caller, 60), at(0)).expect_err("40 are left");
+    assert_eq!(limited.scope, Scope::PerCaller);
+    ledger.give_back(charge, at(0));
+}
+
+#[test]
 fn rate_05_accounts_at_rest_are_closed_and_others_kept() {
     let limits =
         CallerLimits { requests: Some(Rate::per_second(10, 1)), ..CallerLimits::default() };
@@ -172,7 +222,10 @@ proptest! {
         let (global, per_model) = (Rate::per_second(4, 6), Rate::per_second(2, 4));
         let (requests, tokens) = (Rate::per_second(1, 3), Rate::per_minute(600, 100));
         let limits = CallerLimits { requests: Some(requests), concurrent: Some(2), tokens: Some(tokens) };
-        let callers = [caller("a", limits), caller("b", limits)];
+        let (of_team, team_tokens) = (Rate::per_second(1, 4), Rate::per_minute(600, 120));
+        let shared = CallerLimits { requests: Some(of_team), concurrent: Some(3), tokens: Some(team_tokens) };
+        let team = tenant(shared);
+        let callers = ["a", "b"].map(|name| of_tenant(&team, name, limits));
         let models = [model("x"), model("y")];
         let mut ledger = Ledger::new(Policy { global: Some(global), per_model: Some(per_model) });
         let (mut seen, mut milliseconds) = (Seen::default(), 0);
@@ -199,10 +252,12 @@ proptest! {
                 let running = seen.running.iter().filter(|(_, caller, ..)| *caller == number).count();
                 prop_assert!(running <= 2);
             }
+            prop_assert!(seen.running.len() <= 3, "of one tenant");
             // 2. Never more over time than came back in it.
             let most = |rate: Rate| u64::from(rate.burst) + milliseconds * u64::from(rate.units) / u64::try_from(rate.period.as_millis()).unwrap();
             let all = seen.passed.len() + seen.running.len();
             prop_assert!(all as u64 <= most(global));
+            prop_assert!(all as u64 <= most(of_team));
             let took = |of_model: Option<usize>, of_caller: Option<usize>| {
                 let fits = |model: usize, caller: usize| of_model.is_none_or(|of| of == model) && of_caller.is_none_or(|of| of == caller);
                 let passed = seen.passed.iter().filter(|(model, caller)| fits(*model, *caller)).count();
@@ -218,6 +273,11 @@ proptest! {
                 let reserved: u64 = seen.running.iter().filter(|(m, c, ..)| (*m, *c) == (model, caller)).map(|(_, _, tokens, _)| tokens).sum();
                 let used: u64 = seen.tokens.iter().filter(|(m, c, _)| (*m, *c) == (model, caller)).map(|(.., tokens)| tokens).sum();
                 prop_assert!(reserved + used <= most(tokens) + 60 * 2, "{} and {}", reserved, used);
+            }
+            for model in 0..2 {
+                let reserved: u64 = seen.running.iter().filter(|(m, ..)| *m == model).map(|(_, _, tokens, _)| tokens).sum();
+                let used: u64 = seen.tokens.iter().filter(|(m, ..)| *m == model).map(|(.., tokens)| tokens).sum();
+                prop_assert!(reserved + used <= most(team_tokens) + 60 * 3, "{} and {} of the tenant", reserved, used);
             }
         }
         // In the end all is settled, and after a while all is there again.

@@ -199,6 +199,7 @@ impl fmt::Display for Whose {
             Scope::Global => "all callers together",
             Scope::PerModel => "this model",
             Scope::PerCaller => "this API key",
+            Scope::PerTenant => "all API keys of this tenant",
         })
     }
 }

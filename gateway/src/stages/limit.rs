@@ -73,7 +73,7 @@ fn hold(
     if rules.validate {
         well_formed(api, &body.received)?;
     }
-    let counted = ruled.caller.as_ref().is_some_and(|caller| caller.limits.tokens.is_some());
+    let counted = ruled.caller.as_ref().is_some_and(|caller| caller.counts_tokens());
     let bounded = rules.admission.is_some() && target.served.effective.context_bounded;
     let mut demand = Demand::UNKNOWN;
     if counted || bounded {

@@ -19,6 +19,7 @@ const CHAT: &str = "/v1/chat/completions";
 const ASK: &[u8] = br#"{"model":"m"}"#;
 const KEY: [(&str, &str); 1] = [("Authorization", "Bearer alice")];
 const SHA256: &str = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90";
+const BOB: &str = "81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9";
 const EVENTS: &[(&str, &str)] = &[("Content-Type", "text/event-stream")];
 
 /// One caller with these limits.
@@ -86,6 +87,35 @@ async fn rate_02_never_more_at_once_than_may_be() {
     assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 95);
     go.notify_one();
     assert_eq!(chat(&world, ASK).await.status(), 200, "a place is free again");
+}
+
+#[tokio::test]
+async fn the_callers_of_a_tenant_share_its_limits() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let file = format!(
+        "tenants: [{{name: team, limits: {{requestsPerMinute: 1, burst: 2}}}}]\n\
+         callers:\n- {{name: a, sha256: {SHA256}, tenant: team}}\n\
+         - {{name: b, sha256: {BOB}, tenant: team, limits: {{concurrentRequests: 9}}}}\n"
+    );
+    let rules = Rules {
+        keys: Some(Keys::fixed(callers(&file))),
+        accounts: Some(Accounts::new(Policy::default())),
+        ..Rules::default()
+    };
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let bob = [("Authorization", "Bearer bob")];
+    let first = chat(&world, ASK).await;
+    assert_eq!(first.status(), 200);
+    assert_eq!(first.head.header("x-ratelimit-remaining-requests"), Some("1"));
+    assert_eq!(ask(&world, "POST", CHAT, &bob, ASK).await.status(), 200);
+    for key in [KEY, bob] {
+        let refused = ask(&world, "POST", CHAT, &key, ASK).await;
+        assert_eq!(refused.status(), 429, "{key:?}");
+        assert!(refused.text().contains("all API keys of this tenant"), "{}", refused.text());
+        assert!(refused.head.header("retry-after").is_some());
+    }
+    let line = r#"flexinfer_proxy_rate_limited_total{model="m",scope="per_tenant"} 2"#;
+    assert!(metric(&world, line));
 }
 
 #[tokio::test]
