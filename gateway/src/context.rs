@@ -169,6 +169,8 @@ pub(crate) struct Answer {
     pub(crate) rejected: Option<&'static str>,
     /// From the request's head to the engine's.
     pub(crate) first_byte: Option<Duration>,
+    /// From the request's head to the first piece of a stream, and to its last.
+    pub(crate) pieces: Option<(Duration, Duration)>,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
     /// What kind of stream it is, if it is one.

@@ -29,14 +29,19 @@ impl Labels {
         self.routing.key(said)
     }
 
-    /// The one of `models` that answers a request for `label`.
+    /// How requests are spread over the models of a label.
+    pub(crate) fn routing(&self) -> LabelRouting {
+        self.routing
+    }
+
+    /// The one of `models` that answers a request for `label`, and whether it is up.
     pub(crate) fn choose(
         &self,
         label: &str,
         key: Option<&Key>,
         models: &[Arc<Served>],
         liveness: &LivenessOf,
-    ) -> Option<Arc<Served>> {
+    ) -> Option<(Arc<Served>, bool)> {
         let names: Vec<String> =
             models.iter().map(|model| model.effective.id.to_string()).collect();
         let members: Vec<Member<'_>> = names
@@ -48,7 +53,8 @@ impl Labels {
             })
             .collect();
         let place = self.routing.choose(&members, key, self.turn(label))?;
-        models.get(place).cloned()
+        let ready = members.get(place).is_some_and(|member| member.ready);
+        models.get(place).map(|model| (Arc::clone(model), ready))
     }
 
     fn turn(&self, label: &str) -> usize {

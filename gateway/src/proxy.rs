@@ -57,8 +57,11 @@ impl Proxy {
         let caller = context.ruled.caller.clone();
         let caller = caller.as_deref();
         // What the head settles is settled before the body is read, or invited by a 100.
-        let find = |name: &str| resolve::resolve(&fleet, caller, &call, name);
-        let mut named = call.model.as_deref().map(find).transpose()?;
+        let find = |name: &str, context: &Context| {
+            resolve::resolve(&fleet, caller, &call, name)
+                .inspect_err(|rejection| resolve::count(parts, context, rejection))
+        };
+        let mut named = call.model.as_deref().map(|name| find(name, context)).transpose()?;
         if let Some(model) = named.as_ref().and_then(Named::single) {
             limit::by_head(parts, context, model)?;
         }
@@ -69,7 +72,7 @@ impl Proxy {
             if named.is_none()
                 && let Some(name) = understood.model()
             {
-                named = Some(find(name)?);
+                named = Some(find(name, context)?);
             }
             let streams = call.operation.map_or(Streams::Asked, |operation| operation.streams);
             stream = understood.stream(streams, &received);

@@ -19,6 +19,7 @@ use super::said::Said;
     strum::Display,
     strum::EnumString,
     strum::EnumIter,
+    strum::IntoStaticStr,
     strum::VariantNames,
 )]
 #[strum(serialize_all = "kebab-case")]

@@ -80,13 +80,17 @@ impl Processes {
         match &report {
             Report::Progress { instance, progress } => {
                 if let Some(load) = self.loading.lock().get_mut(instance) {
-                    load.substage = progress.substage;
+                    if load.substage != progress.substage {
+                        self.teller.phase(&load.model, load.substage.into(), load.since.elapsed());
+                        (load.substage, load.since) = (progress.substage, Instant::now());
+                    }
                     self.teller.progress(&load.model, *instance, progress);
                 }
             }
             Report::Ready { instance, .. } => {
                 self.teller.forget(*instance);
                 if let Some(load) = self.loading.lock().remove(instance) {
+                    self.teller.phase(&load.model, load.substage.into(), load.since.elapsed());
                     self.teller.endpoint(&load.model, true);
                     self.ready.lock().insert(*instance, load.model);
                 }
@@ -118,6 +122,8 @@ struct Load {
     model: ModelId,
     began: Instant,
     substage: Substage,
+    /// When it came to its substage.
+    since: Instant,
 }
 
 impl Platform for Processes {
@@ -134,7 +140,8 @@ impl Platform for Processes {
             return;
         };
         let (model, substage) = (model.clone(), Substage::LoadingWeights);
-        let load = Load { model, began: Instant::now(), substage };
+        let began = Instant::now();
+        let load = Load { model, began, substage, since: began };
         self.loading.lock().insert(instance, load);
         engines.start(instance, known);
     }

@@ -64,6 +64,13 @@ impl Teller {
         }
     }
 
+    /// An activation was in `phase` for so long.
+    pub(crate) fn phase(&self, model: &ModelId, phase: &'static str, took: Duration) {
+        if let Some((series, _)) = self.series(model) {
+            series.activation_phase(phase, took);
+        }
+    }
+
     /// An engine became ready, or ceased to be.
     pub(crate) fn endpoint(&self, model: &ModelId, ready: bool) {
         if let Some((series, _)) = self.series(model) {

@@ -1,7 +1,10 @@
 //! What the gateway counts, under the names that the original's dashboards know
 //! (`flexinfer_proxy_…`). A label's value is a model that exists, never a name that a client made up.
 
+mod labels;
 mod model;
+#[cfg(test)]
+mod reference;
 mod routing;
 mod tables;
 
@@ -9,11 +12,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flexinfer_core::routing::LabelRouting;
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 pub use model::{ModelSeries, Outcome};
+pub use tables::Defined;
 use tables::Tables;
 
 /// All series of one gateway.
@@ -21,14 +26,16 @@ pub struct Metrics {
     registry: Registry,
     tables: Tables,
     models: RwLock<HashMap<String, ModelSeries, RandomState>>,
+    /// What there is, as the page of metrics tells it.
+    defined: Vec<Defined>,
 }
 
 impl Metrics {
     /// Series in a registry of their own, so that several gateways fit in one process.
     pub fn new() -> Result<Arc<Self>, prometheus::Error> {
         let registry = Registry::new();
-        let tables = Tables::register(&registry)?;
-        Ok(Arc::new(Self { registry, tables, models: RwLock::default() }))
+        let (tables, defined) = Tables::register(&registry)?;
+        Ok(Arc::new(Self { registry, tables, models: RwLock::default(), defined }))
     }
 
     /// Begins the series of each of `models` at zero, and ends those of models that are no more.
@@ -55,6 +62,17 @@ impl Metrics {
         known.entry(name.to_owned()).or_insert_with(|| self.tables.model(name)).clone()
     }
 
+    /// `model` was chosen for a service label by `strategy`; `ready` says whether it was up.
+    pub(crate) fn label_routed(
+        &self,
+        label: &str,
+        strategy: LabelRouting,
+        model: &str,
+        ready: bool,
+    ) {
+        self.tables.labels.count(label, strategy, model, ready);
+    }
+
     /// The endpoints that changed were handed on, which took this long.
     pub fn endpoints_refreshed(&self, took: Duration) {
         self.tables.endpoint_refresh_duration.observe(took.as_secs_f64());
@@ -70,6 +88,11 @@ impl Metrics {
         let result = if completed { "completed" } else { "timeout" };
         self.tables.shutdowns.with_label_values(&[result]).inc();
         self.tables.shutdown_duration.observe(took.as_secs_f64());
+    }
+
+    /// Every metric there is.
+    pub fn defined(&self) -> &[Defined] {
+        &self.defined
     }
 
     /// Everything in Prometheus' text format.

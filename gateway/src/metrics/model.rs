@@ -23,12 +23,23 @@ pub enum Outcome {
     RateLimited,
     /// It did not fit into its model's context window.
     AdmissionRejected,
+    /// Its model does not serve what it asked for.
+    EndpointUnsupported,
+    /// Its model is parked.
+    Parked,
 }
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 5] =
-        [Self::Success, Self::Error, Self::Cancelled, Self::RateLimited, Self::AdmissionRejected];
+    pub const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Error,
+        Self::Cancelled,
+        Self::RateLimited,
+        Self::AdmissionRejected,
+        Self::EndpointUnsupported,
+        Self::Parked,
+    ];
 
     /// The value of the label `status`.
     pub const fn label(self) -> &'static str {
@@ -38,6 +49,8 @@ impl Outcome {
             Self::Cancelled => "cancelled",
             Self::RateLimited => "rate_limited",
             Self::AdmissionRejected => "admission_rejected",
+            Self::EndpointUnsupported => "endpoint_unsupported",
+            Self::Parked => "parked",
         }
     }
 }
@@ -50,6 +63,8 @@ pub(super) struct Series {
     pub(super) name: String,
     pub(super) requests: [IntCounter; Outcome::ALL.len()],
     pub(super) request_duration: Histogram,
+    pub(super) time_to_first_token: Histogram,
+    pub(super) time_per_output_token: Histogram,
     pub(super) scale_ups: IntCounter,
     pub(super) queued_requests: IntCounter,
     pub(super) queue_rejected: IntCounter,
@@ -64,11 +79,12 @@ pub(super) struct Series {
     pub(super) prompt_tokens: Histogram,
     pub(super) completion_tokens: Histogram,
     pub(super) completions: [IntCounter; 2],
-    pub(super) rate_limited: [IntCounter; 3],
+    pub(super) rate_limited: [IntCounter; 4],
     pub(super) max_tokens_clamped: IntCounter,
     pub(super) admissions: [IntCounter; 2],
     pub(super) upstream_retries: IntCounterVec,
     pub(super) activation_duration: HistogramVec,
+    pub(super) activation_phases: HistogramVec,
     pub(super) activation_failures: IntCounterVec,
     pub(super) routing: RoutingSeries,
 }
@@ -82,13 +98,15 @@ impl From<Series> for ModelSeries {
 impl ModelSeries {
     /// A request ended; `waited` is how long it took to get a slot, if it got one.
     pub fn finished(&self, outcome: Outcome, took: Duration, waited: Option<Duration>) {
-        let [success, error, cancelled, limited, unfit] = &self.0.requests;
+        let [success, error, cancelled, limited, unfit, unsupported, parked] = &self.0.requests;
         match outcome {
             Outcome::Success => success.inc(),
             Outcome::Error => error.inc(),
             Outcome::Cancelled => cancelled.inc(),
             Outcome::RateLimited => limited.inc(),
             Outcome::AdmissionRejected => unfit.inc(),
+            Outcome::EndpointUnsupported => unsupported.inc(),
+            Outcome::Parked => parked.inc(),
         }
         self.0.request_duration.observe(took.as_secs_f64());
         if let Some(waited) = waited {
@@ -123,11 +141,12 @@ impl ModelSeries {
 
     /// A limit of `scope` was reached.
     pub fn rate_limited(&self, scope: Scope) {
-        let [global, per_model, per_caller] = &self.0.rate_limited;
+        let [global, per_model, per_caller, per_tenant] = &self.0.rate_limited;
         match scope {
             Scope::Global => global.inc(),
             Scope::PerModel => per_model.inc(),
             Scope::PerCaller => per_caller.inc(),
+            Scope::PerTenant => per_tenant.inc(),
         }
     }
 
@@ -180,6 +199,24 @@ impl ModelSeries {
             .observe(took.as_secs_f64());
         if result != "success" {
             self.0.activation_failures.with_label_values(&[name, result]).inc();
+        }
+    }
+
+    /// An activation was in `phase` for so long.
+    pub fn activation_phase(&self, phase: &'static str, took: Duration) {
+        let labels = [self.0.name.as_str(), phase];
+        self.0.activation_phases.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A stream brought its first piece after `first`, its last after `last`, and `tokens` in all, as
+    /// far as it told them.
+    pub fn streamed(&self, first: Duration, last: Duration, tokens: Option<u64>) {
+        self.0.time_to_first_token.observe(first.as_secs_f64());
+        let between = tokens.and_then(|tokens| u32::try_from(tokens.checked_sub(1)?).ok());
+        if let Some(pace) =
+            between.and_then(|between| last.saturating_sub(first).checked_div(between))
+        {
+            self.0.time_per_output_token.observe(pace.as_secs_f64());
         }
     }
 

@@ -1,22 +1,35 @@
 //! The definition of every metric: name, help, labels, buckets.
 
+use std::cell::RefCell;
+
 use flexinfer_core::limits::Scope;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
     exponential_buckets,
 };
 
+use super::labels::LabelTables;
 use super::model::{ModelSeries, Outcome, Series};
 use super::routing::RoutingTables;
 
 const PREFIX: &str = "flexinfer_proxy_";
 
+/// A generation takes from milliseconds to minutes.
+const REQUEST_BUCKETS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0,
+    640.0,
+];
+const FIRST_TOKEN_BUCKETS: &[f64] = &[
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0,
+];
+const TOKEN_BUCKETS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5];
 const QUEUE_WAIT_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0];
 const ACTIVATION_BUCKETS: &[f64] =
     &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0];
 const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 const REFRESH_BUCKETS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
-const SCOPES: [Scope; 3] = [Scope::Global, Scope::PerModel, Scope::PerCaller];
+const SCOPES: [Scope; 4] = [Scope::Global, Scope::PerModel, Scope::PerCaller, Scope::PerTenant];
 const CLAMP_REASON: &str = "context_window_headroom";
 const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
 const RETRY_REASONS: &[&str] = &["connect", "reset", "busy"];
@@ -28,6 +41,8 @@ const ENDPOINT_CHANGES: [&str; 2] = ["added", "removed"];
 pub(super) struct Tables {
     pub(super) requests: IntCounterVec,
     pub(super) request_duration: HistogramVec,
+    pub(super) time_to_first_token: HistogramVec,
+    pub(super) time_per_output_token: HistogramVec,
     pub(super) scale_ups: IntCounterVec,
     pub(super) upstream_retries: IntCounterVec,
     pub(super) queued_requests: IntCounterVec,
@@ -41,6 +56,7 @@ pub(super) struct Tables {
     pub(super) activation_retries: IntCounterVec,
     pub(super) activation_retry_wait: HistogramVec,
     pub(super) activation_duration: HistogramVec,
+    pub(super) activation_phases: HistogramVec,
     pub(super) activation_failures: IntCounterVec,
     pub(super) prompt_tokens: HistogramVec,
     pub(super) completion_tokens: HistogramVec,
@@ -49,22 +65,53 @@ pub(super) struct Tables {
     pub(super) max_tokens_clamped: IntCounterVec,
     pub(super) admissions: IntCounterVec,
     pub(super) routing: RoutingTables,
+    pub(super) labels: LabelTables,
     pub(super) shutdowns: IntCounterVec,
     pub(super) shutdown_duration: Histogram,
     pub(super) endpoint_refresh_duration: Histogram,
 }
 
-pub(super) struct Registrar<'a>(&'a Registry);
+/// One metric as its page tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Defined {
+    /// With the prefix of all of them.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// The names of its labels.
+    pub labels: Vec<String>,
+    /// The upper bounds of a histogram's buckets; nothing for other kinds.
+    pub buckets: Vec<f64>,
+    /// What it counts.
+    pub help: String,
+}
+
+pub(super) struct Registrar<'a> {
+    registry: &'a Registry,
+    defined: RefCell<Vec<Defined>>,
+}
 
 impl Registrar<'_> {
+    fn note(&self, kind: &'static str, options: &Opts, labels: &[&str], buckets: &[f64]) {
+        self.defined.borrow_mut().push(Defined {
+            name: options.name.clone(),
+            kind,
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            buckets: buckets.to_vec(),
+            help: options.help.clone(),
+        });
+    }
+
     pub(super) fn counter(
         &self,
         name: &str,
         help: &str,
         labels: &[&str],
     ) -> prometheus::Result<IntCounterVec> {
-        let table = IntCounterVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?;
-        self.0.register(Box::new(table.clone()))?;
+        let options = Opts::new(format!("{PREFIX}{name}"), help);
+        self.note("counter", &options, labels, &[]);
+        let table = IntCounterVec::new(options, labels)?;
+        self.registry.register(Box::new(table.clone()))?;
         Ok(table)
     }
 
@@ -78,8 +125,10 @@ impl Registrar<'_> {
         help: &str,
         labels: &[&str],
     ) -> prometheus::Result<IntGaugeVec> {
-        let table = IntGaugeVec::new(Opts::new(format!("{PREFIX}{name}"), help), labels)?;
-        self.0.register(Box::new(table.clone()))?;
+        let options = Opts::new(format!("{PREFIX}{name}"), help);
+        self.note("gauge", &options, labels, &[]);
+        let table = IntGaugeVec::new(options, labels)?;
+        self.registry.register(Box::new(table.clone()))?;
         Ok(table)
     }
 
@@ -91,8 +140,9 @@ impl Registrar<'_> {
         buckets: &[f64],
     ) -> prometheus::Result<HistogramVec> {
         let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
+        self.note("histogram", &options.common_opts, labels, buckets);
         let table = HistogramVec::new(options, labels)?;
-        self.0.register(Box::new(table.clone()))?;
+        self.registry.register(Box::new(table.clone()))?;
         Ok(table)
     }
 
@@ -104,25 +154,38 @@ impl Registrar<'_> {
         buckets: &[f64],
     ) -> prometheus::Result<Histogram> {
         let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
+        self.note("histogram", &options.common_opts, &[], buckets);
         let histogram = Histogram::with_opts(options)?;
-        self.0.register(Box::new(histogram.clone()))?;
+        self.registry.register(Box::new(histogram.clone()))?;
         Ok(histogram)
     }
 }
 
 impl Tables {
     #[expect(clippy::too_many_lines, reason = "one row per metric")]
-    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let new = Registrar(registry);
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<(Self, Vec<Defined>)> {
+        let new = Registrar { registry, defined: RefCell::default() };
         let model = &["model"];
         let tokens = exponential_buckets(16.0, 2.0, 12)?;
-        Ok(Self {
+        let tables = Self {
             requests: new.counter("requests_total", "Requests answered.", &["model", "status"])?,
             request_duration: new.histogram(
                 "request_duration_seconds",
                 "Time from a request's head to its last byte.",
                 model,
-                prometheus::DEFAULT_BUCKETS,
+                REQUEST_BUCKETS,
+            )?,
+            time_to_first_token: new.histogram(
+                "time_to_first_token_seconds",
+                "Time from a request's head to the first piece of its stream.",
+                model,
+                FIRST_TOKEN_BUCKETS,
+            )?,
+            time_per_output_token: new.histogram(
+                "time_per_output_token_seconds",
+                "Mean time between the tokens of a stream that told how many they were.",
+                model,
+                TOKEN_BUCKETS,
             )?,
             scale_ups: new.counter("scale_ups_total", "Engines asked for.", model)?,
             upstream_retries: new.counter(
@@ -176,6 +239,12 @@ impl Tables {
                 &["model", "backend", "result"],
                 ACTIVATION_BUCKETS,
             )?,
+            activation_phases: new.histogram(
+                "activation_phase_duration_seconds",
+                "Time an activation spent in one phase.",
+                &["model", "phase"],
+                ACTIVATION_BUCKETS,
+            )?,
             activation_failures: new.counter(
                 "activation_failures_total",
                 "Activations that failed.",
@@ -214,6 +283,7 @@ impl Tables {
                 &["model", "reason", "allow"],
             )?,
             routing: RoutingTables::register(&new)?,
+            labels: LabelTables::register(&new)?,
             shutdowns: new.counter("shutdowns_total", "Shutdowns.", &["result"])?,
             shutdown_duration: new.plain_histogram(
                 "shutdown_duration_seconds",
@@ -225,7 +295,8 @@ impl Tables {
                 "Time from a change of endpoints until requests are sent by it.",
                 REFRESH_BUCKETS,
             )?,
-        })
+        };
+        Ok((tables, new.defined.into_inner()))
     }
 
     /// The series of one model, begun at zero.
@@ -237,6 +308,8 @@ impl Tables {
             requests: Outcome::ALL
                 .map(|outcome| self.requests.with_label_values(&[name, outcome.label()])),
             request_duration: self.request_duration.with_label_values(&[name]),
+            time_to_first_token: self.time_to_first_token.with_label_values(&[name]),
+            time_per_output_token: self.time_per_output_token.with_label_values(&[name]),
             scale_ups: self.scale_ups.with_label_values(&[name]),
             queued_requests: self.queued_requests.with_label_values(&[name]),
             queue_rejected: self.queue_rejected.with_label_values(&[name]),
@@ -261,6 +334,7 @@ impl Tables {
             name: name.to_owned(),
             upstream_retries: self.upstream_retries.clone(),
             activation_duration: self.activation_duration.clone(),
+            activation_phases: self.activation_phases.clone(),
             activation_failures: self.activation_failures.clone(),
             routing: self.routing.model(),
         })
@@ -282,6 +356,7 @@ impl Tables {
             let _ = self.endpoint_changes.remove_label_values(&[name, change]);
         }
         self.routing.forget(name);
+        self.labels.forget(name);
         let _ = self.max_tokens_clamped.remove_label_values(&[name, CLAMP_REASON]);
         for [reason, allow] in ADMISSIONS {
             let _ = self.admissions.remove_label_values(&[name, reason, allow]);
@@ -299,6 +374,8 @@ impl Tables {
         }
         for table in [
             &self.request_duration,
+            &self.time_to_first_token,
+            &self.time_per_output_token,
             &self.queue_wait,
             &self.activation_retry_wait,
             &self.prompt_tokens,

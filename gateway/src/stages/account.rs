@@ -27,12 +27,20 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
     let usage = usage.filter(|usage| **usage != Usage::default());
     if let Some(target) = &context.target {
         target.series.finished(outcome, took, context.attempt.waited);
+        if let Some((first, last)) = context.answer.pieces {
+            // Of what broke off, or was left, nobody knows how many tokens were on their way.
+            let tokens = usage.and_then(|usage| usage.completion_tokens);
+            let tokens = tokens.filter(|_| outcome == Outcome::Success);
+            target.series.streamed(first, last, tokens);
+        }
         if let Some(usage) = usage {
             target.series.used(usage.prompt_tokens, usage.completion_tokens, target.stream);
         }
     }
     let model = context.target.as_ref().map(|target| target.served.name());
-    let caller = context.ruled.caller.as_ref().map(|caller| &*caller.name);
+    let caller = context.ruled.caller.as_ref();
+    let tenant = caller.and_then(|caller| caller.tenant.as_ref()).map(|tenant| &*tenant.name);
+    let caller = caller.map(|caller| &*caller.name);
     debug!(
         target: "flexinfer::access",
         trace = context.spans.trace(),
@@ -40,7 +48,7 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
         method = %session.req_header().method,
         path = session.req_header().uri.path(),
         caller,
-        tenant = context.ruled.caller.as_ref().and_then(|caller| caller.tenant.as_deref()),
+        tenant,
         model,
         status,
         outcome = outcome.label(),

@@ -96,8 +96,15 @@ pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) 
         && let Some(last) = piece.as_ref().filter(|piece| !piece.is_empty())
     {
         context.answer.whole = stream.is_whole(last);
+        if context.answer.pieces.is_none() {
+            let first = context.started.elapsed();
+            context.answer.pieces = Some((first, first));
+        }
     }
     if end {
+        if let Some((_, last)) = &mut context.answer.pieces {
+            *last = context.started.elapsed();
+        }
         limit::settle(context, false);
         context.attempt.booking = None;
     }

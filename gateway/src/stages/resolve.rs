@@ -12,7 +12,8 @@ use http::HeaderValue;
 use pingora_proxy::Session;
 
 use super::receive::Call;
-use crate::context::Body;
+use crate::context::{Body, Context};
+use crate::metrics::Outcome;
 use crate::parts::Parts;
 
 /// What `name` means in `fleet` for `caller`: at least one model that may answer.
@@ -49,11 +50,27 @@ pub(crate) fn choose(
                 json,
                 lengths: parts.routing.lengths,
             });
-            parts.labels.choose(label, key.as_ref(), named.candidates(), &parts.liveness)
+            let models = named.candidates();
+            let chosen = parts.labels.choose(label, key.as_ref(), models, &parts.liveness);
+            chosen.map(|(model, ready)| {
+                parts.metrics.label_routed(label, parts.labels.routing(), model.name(), ready);
+                model
+            })
         }
     };
     // What was resolved leads to at least one.
     chosen.ok_or(Rejection::Internal)
+}
+
+/// Counts a request that came to nothing because of what its model is.
+pub(crate) fn count(parts: &Parts, context: &Context, rejection: &Rejection) {
+    // Names that lead somewhere: there are no more of them than Models say.
+    let (name, outcome) = match rejection {
+        Rejection::ApiNotServed { name, .. } => (name, Outcome::EndpointUnsupported),
+        Rejection::ModelParked { name } => (name, Outcome::Parked),
+        _ => return,
+    };
+    parts.metrics.model(name).finished(outcome, context.started.elapsed(), None);
 }
 
 /// What the model's engine wants to know its clients by, if its Model says so.
