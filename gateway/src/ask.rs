@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flexinfer_core::backends::{Call, Probe, Verdict};
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -40,8 +40,13 @@ pub(crate) enum Answer {
     Garbage(String),
 }
 
-/// Asks `probe`, and waits for the answer no longer than `patience`.
-pub(crate) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration) -> Answer {
+/// Asks `probe`, with `key` where the engine wants one, and waits for the answer no longer than `patience`.
+pub(crate) async fn probe(
+    address: SocketAddr,
+    probe: &Probe,
+    key: Option<HeaderValue>,
+    patience: Duration,
+) -> Answer {
     let path = match probe {
         Probe::Http { path, .. } => path,
         Probe::Tcp => {
@@ -52,7 +57,7 @@ pub(crate) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration
         }
     };
     let asked = async {
-        let response = send(address, "GET", path, None).await?;
+        let response = send(address, "GET", path, None, key).await?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
         // What cannot be read counts as nothing; the probe decides whether that will do.
@@ -73,7 +78,7 @@ pub(crate) async fn probe(address: SocketAddr, probe: &Probe, patience: Duration
 /// Sends `call` and returns its answer as soon as its head has come.
 pub(crate) async fn call(address: SocketAddr, call: &Call) -> Result<Response<Incoming>, AskError> {
     let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
-    send(address, call.method, &call.path, body).await
+    send(address, call.method, &call.path, body, None).await
 }
 
 async fn send(
@@ -81,6 +86,7 @@ async fn send(
     method: &str,
     path: &str,
     body: Option<Bytes>,
+    key: Option<HeaderValue>,
 ) -> Result<Response<Incoming>, AskError> {
     let stream = TcpStream::connect(address)
         .await
@@ -94,6 +100,9 @@ async fn send(
         .uri(path)
         .header(header::HOST, address.to_string())
         .header(header::CONNECTION, "close");
+    if let Some(key) = key {
+        request = request.header(header::AUTHORIZATION, key);
+    }
     if body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }

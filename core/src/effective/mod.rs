@@ -7,7 +7,7 @@ use flexinfer_crds::model::{Gpu, Serverless, Vendor, WarmPolicy};
 use flexinfer_crds::{Model, keys};
 use strum::VariantNames as _;
 
-use crate::backends::{Backend, Complaint, Config};
+use crate::backends::{Backend, Complaint, Config, Subject};
 use crate::ids::{GroupId, ModelId};
 use crate::routing::Strategy;
 
@@ -229,6 +229,12 @@ fn serve_paths(model: &Model) -> Result<Vec<String>, Complaint> {
             Err(Complaint::error(field, message))
         }
     }
+}
+
+/// The name of the key that the engine of `model` wants of its clients; `None` where it says none, or none
+/// that may be.
+pub fn key_of_engine(model: &Model) -> Option<String> {
+    api_key_secret(Subject::from(model).config).ok().flatten()
 }
 
 /// Only a name: whoever writes a Model must not have any other file of the gateway's sent to an engine.

@@ -139,6 +139,11 @@ impl Pools {
         self.clock
     }
 
+    /// The model as it is served now.
+    pub(super) fn served(&self, id: &ModelId) -> Option<Arc<Served>> {
+        self.fleet.load().get(id).cloned()
+    }
+
     fn get(&self, id: &ModelId) -> Option<Arc<Shell<Pool>>> {
         self.shells.load().get(id).map(Arc::clone)
     }

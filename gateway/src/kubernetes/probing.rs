@@ -8,24 +8,28 @@ use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Probe;
 use flexinfer_core::ids::{EndpointId, ModelId};
+use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::pools::Pools;
 use crate::ask::{self, Answer};
+use crate::secrets::Secrets;
 
 /// Runs one task for each endpoint in question.
 pub(super) struct Prober {
     pools: Weak<Pools>,
     runtime: Handle,
+    secrets: Arc<Secrets>,
     running: Mutex<HashMap<(ModelId, EndpointId), AbortHandle>>,
 }
 
 impl Prober {
     /// Tells `pools` who answers, from tasks on `runtime`.
-    pub(super) fn new(pools: &Arc<Pools>, runtime: Handle) -> Arc<Self> {
-        Arc::new(Self { pools: Arc::downgrade(pools), runtime, running: Mutex::default() })
+    pub(super) fn new(pools: &Arc<Pools>, secrets: Arc<Secrets>, runtime: Handle) -> Arc<Self> {
+        let pools = Arc::downgrade(pools);
+        Arc::new(Self { pools, runtime, secrets, running: Mutex::default() })
     }
 
     /// Asks the endpoint until it answers or is in question no more. A second call for the same endpoint
@@ -55,7 +59,8 @@ impl Prober {
             if asked() != Some(true) {
                 return;
             }
-            let answer = ask::probe(address, &probe, patience(began.elapsed())).await;
+            let key = self.key(&model);
+            let answer = ask::probe(address, &probe, key, patience(began.elapsed())).await;
             if answer == Answer::Ready {
                 if let Some(pools) = self.pools.upgrade() {
                     pools.act(&model, |pool, now| pool.answered(now, &endpoint, address));
@@ -64,6 +69,14 @@ impl Prober {
             }
             tokio::time::sleep(between(began.elapsed())).await;
         }
+    }
+}
+
+impl Prober {
+    /// What the engines of `model` want to know their clients by.
+    fn key(&self, model: &ModelId) -> Option<HeaderValue> {
+        let served = self.pools.upgrade()?.served(model)?;
+        self.secrets.bearer(served.effective.api_key_secret.as_deref()?)
     }
 }
 

@@ -33,6 +33,7 @@ use crate::parts::{Parts, pins};
 use crate::proxy::Proxy;
 use crate::replay::Budget;
 use crate::rules::Rules;
+use crate::secrets::Secrets;
 use crate::server::{self, Running};
 use crate::settings::{ClusterSettings, Settings};
 use crate::signals::Signals;
@@ -53,7 +54,8 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     let metrics = Metrics::new().context("cannot set the metrics up")?;
     let rules = Rules::new(&serve.rules)?;
     let connection = Connection::open().await?;
-    let mut cluster = Cluster::start(&settings, &connection, &metrics);
+    let secrets = Arc::clone(&rules.secrets);
+    let mut cluster = Cluster::start(&settings, &connection, secrets, &metrics);
     let lifecycle = Lifecycle::starting();
     let shown = cluster.pages(serve, rules.keys.clone(), &lifecycle, &metrics);
     let show = || admin::start(admin, shown).context("cannot serve the admin port");
@@ -119,7 +121,12 @@ struct Cluster {
 
 impl Cluster {
     /// Begins to watch, in the connection's runtime.
-    fn start(settings: &ClusterSettings, connection: &Connection, metrics: &Arc<Metrics>) -> Self {
+    fn start(
+        settings: &ClusterSettings,
+        connection: &Connection,
+        secrets: Arc<Secrets>,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         let runtime = connection.runtime();
         let client = connection.client.clone();
         let fleet: Arc<ArcSwap<Fleet>> = Arc::default();
@@ -132,7 +139,7 @@ impl Cluster {
         let hands = Hands {
             pools: Arc::clone(&pools),
             dossiers: Arc::clone(&dossiers),
-            prober: Prober::new(&pools, Handle::current()),
+            prober: Prober::new(&pools, secrets, Handle::current()),
             reporter: Arc::clone(&reporter),
             teller: Teller::new(None, Arc::clone(metrics), Arc::clone(&fleet)),
         };

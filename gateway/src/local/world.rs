@@ -63,7 +63,7 @@ impl World {
         let orders = Arc::clone(&processes) as _;
         let budgets = settings.vram_budgets.clone();
         let queues = Queues::new(settings.serve.queue, budgets, orders, Handle::current());
-        processes.attach(engines(folder, settings, reports)?);
+        processes.attach(engines(folder, settings, &rules, reports)?);
         tokio::spawn(heed(reported, Arc::clone(&processes), Arc::clone(&queues)));
         Ok(Arc::new(Self {
             models: Mutex::default(),
@@ -204,6 +204,7 @@ impl World {
 fn engines(
     folder: &Path,
     settings: &LocalSettings,
+    rules: &Rules,
     reports: mpsc::UnboundedSender<Report>,
 ) -> anyhow::Result<Engines> {
     let data = &settings.data_dir;
@@ -218,6 +219,7 @@ fn engines(
         models: PathBuf::from(folder),
         claims: settings.claims.clone(),
         fetching: settings.fetching.clone(),
+        secrets: Arc::clone(&rules.secrets),
     };
     // The channel closes only when the process ends.
     let sink = Arc::new(move |report| drop(reports.send(report)));

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::backends::{Backend, Gpu, Launch, ModelPlace, Placement, Platform};
+use flexinfer_core::effective::key_of_engine;
+use http::HeaderValue;
 use tokio::time::{Instant, sleep};
 
 use super::failures;
@@ -37,13 +39,16 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
     };
     let launch =
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
-    let address = appear(&resolve(&launch).await?, &launch).await?;
+    let secret = key_of_engine(life.model());
+    // Looked up each time: a changed key counts.
+    let key = || life.shared.settings.secrets.bearer(secret.as_deref()?);
+    let address = appear(&resolve(&launch).await?, &launch, &key).await?;
     life.report(Report::Ready { instance: life.instance, address });
     loop {
         sleep(BETWEEN_LOOKS).await;
         // Garbage and "not yet" are answers too; requests will show what they are worth.
-        if ask::probe(address, &launch.probe, PATIENCE).await == Answer::Silence {
-            appear(&[address], &launch).await?;
+        if ask::probe(address, &launch.probe, key(), PATIENCE).await == Answer::Silence {
+            appear(&[address], &launch, &key).await?;
         }
     }
 }
@@ -62,12 +67,16 @@ async fn resolve(launch: &Launch) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// Waits until it answers at one of `addresses`, and tells which.
-async fn appear(addresses: &[SocketAddr], launch: &Launch) -> Result<SocketAddr, Failure> {
+async fn appear(
+    addresses: &[SocketAddr],
+    launch: &Launch,
+    key: &(impl Fn() -> Option<HeaderValue> + Sync),
+) -> Result<SocketAddr, Failure> {
     let began = Instant::now();
     loop {
         let mut answer = Answer::Silence;
         for address in addresses {
-            match ask::probe(*address, &launch.probe, PATIENCE).await {
+            match ask::probe(*address, &launch.probe, key(), PATIENCE).await {
                 Answer::Ready => return Ok(*address),
                 Answer::Silence => {}
                 other => answer = other,

@@ -54,7 +54,7 @@ impl<P: Fn(Progress)> Loading<'_, P> {
         let mut told = Told::default();
         loop {
             let elapsed = began.elapsed();
-            let asked = ask::probe(self.address, &self.launch.probe, patience(elapsed));
+            let asked = ask::probe(self.address, &self.launch.probe, None, patience(elapsed));
             match timeout_at(deadline, asked).await.unwrap_or(Answer::Silence) {
                 Answer::Ready => return Ok(()),
                 Answer::NotYet | Answer::Silence => garbage = None,

@@ -38,6 +38,7 @@ use life::Life;
 use output::Output;
 use ports::Ports;
 
+use crate::secrets::Secrets;
 pub use own::Own;
 
 /// What every engine on this machine is started with.
@@ -55,6 +56,8 @@ pub struct Settings {
     pub claims: BTreeMap<String, PathBuf>,
     /// The hub that models are downloaded from, and how.
     pub fetching: FetchSettings,
+    /// The keys that engines want of their clients.
+    pub secrets: Arc<Secrets>,
 }
 
 /// Takes the reports. Called from the engines' own tasks; must not block.
