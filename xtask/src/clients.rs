@@ -1,4 +1,4 @@
-//! OpenAI's own Python and Node clients, Anthropic's, Ollama's and curl, unchanged, against a local gateway
+//! OpenAI's own Python and Node clients, Anthropic's, Ollama's, one of ComfyUI and curl, unchanged, against a local gateway
 //! with simulated models; the k6 scenarios of loadtest/ under a stand-in for k6; and the README's examples
 //! as they lie there.
 
@@ -16,10 +16,13 @@ use crate::{cache, prerequisites, program, workspace};
 pub(crate) const PYTHON_CLIENT: &str = "openai==3.57.0";
 const ANTHROPIC_CLIENT: &str = "anthropic==2.14.0";
 const OLLAMA_CLIENT: &str = "ollama==0.6.3";
+/// OpenAI's with what its WebSockets need.
+const REALTIME_CLIENT: &str = "openai[realtime]==3.57.0";
+const COMFYUI_CLIENT: &str = "comfy-toolkit[ws]==0.1.0";
 const NODE_CLIENT: &str = "openai@6.30.1";
 
 /// Everything here lies in this folder of the checkout.
-const FOLDER: &str = "gateway/tests/clients";
+pub(crate) const FOLDER: &str = "gateway/tests/clients";
 
 /// All of them as steps of the test run.
 pub(crate) fn steps(steps: &mut Steps) {
@@ -27,6 +30,8 @@ pub(crate) fn steps(steps: &mut Steps) {
     steps.needing("OpenAI's Python client", &with_python, python);
     steps.needing("Anthropic's Python client", &with_python, anthropic);
     steps.needing("Ollama's Python client", &with_python, ollama);
+    steps.needing("OpenAI's client over a WebSocket", &with_python, realtime);
+    steps.needing("a client of ComfyUI", &with_python, comfyui);
     steps.needing("curl", &[prerequisites::PYTHON, prerequisites::CURL], curl);
     steps.needing("examples", &with_python, examples);
     steps.needing("OpenAI's Node client", &with_node, node);
@@ -63,6 +68,14 @@ fn ollama(counts: &mut Counts) -> Result<()> {
     against_gateway(&mut python_test("ollama_client", &[OLLAMA_CLIENT])?, counts)
 }
 
+fn realtime(counts: &mut Counts) -> Result<()> {
+    against_gateway(&mut python_test("realtime_client", &[REALTIME_CLIENT])?, counts)
+}
+
+fn comfyui(counts: &mut Counts) -> Result<()> {
+    against_gateway(&mut python_test("comfyui_client", &[COMFYUI_CLIENT])?, counts)
+}
+
 fn curl(counts: &mut Counts) -> Result<()> {
     against_gateway(&mut python_test("curl_client", &[])?, counts)
 }
@@ -91,18 +104,23 @@ pub(crate) fn python_test(module: &str, packages: &[&str]) -> Result<Command> {
 }
 
 fn node(counts: &mut Counts) -> Result<()> {
+    let mut test = program::named("node");
+    test.args(["--test", "--test-reporter=tap", &format!("{FOLDER}/openai_client.test.mjs")]);
+    test.env("FLEXINFER_NODE_MODULES", node_with(NODE_CLIENT)?);
+    against_gateway(&mut test, counts)
+}
+
+/// The modules of a package for Node, outside the checkout.
+pub(crate) fn node_with(package: &str) -> Result<PathBuf> {
     let version = program::output(Command::new("node").arg("--version"))?;
-    let place = cache::kept("node", &[version.trim(), NODE_CLIENT], |place| {
-        println!("Installing {NODE_CLIENT} for Node");
+    let place = cache::kept("node", &[version.trim(), package], |place| {
+        println!("Installing {package} for Node");
         fs::write(place.join("package.json"), "{\"private\": true}")?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(place);
-        program::run(npm.arg(NODE_CLIENT))
+        program::run(npm.arg(package))
     })?;
-    let mut test = program::named("node");
-    test.args(["--test", "--test-reporter=tap", &format!("{FOLDER}/openai_client.test.mjs")]);
-    test.env("FLEXINFER_NODE_MODULES", place.join("node_modules"));
-    against_gateway(&mut test, counts)
+    Ok(place.join("node_modules"))
 }
 
 fn k6(counts: &mut Counts) -> Result<()> {

@@ -19,6 +19,13 @@ pub(crate) struct Need {
     packages: [&'static str; 6],
 }
 
+impl Need {
+    /// Where the first of its programs that is there lies.
+    pub(crate) fn program(&self) -> Option<std::path::PathBuf> {
+        self.programs.iter().find_map(|program| program::find(program))
+    }
+}
+
 struct Manager {
     program: &'static str,
     install: &'static str,
@@ -81,6 +88,13 @@ pub(crate) const CURL: Need = Need {
     proof: &["curl", "--http2-prior-knowledge", "--json", "{}", "--version"],
     why: "the tests drive the gateway with curl over every version of HTTP",
     packages: ["curl"; 6],
+};
+pub(crate) const CHROMIUM: Need = Need {
+    name: "Chromium",
+    programs: &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"],
+    proof: &[],
+    why: "a page in a browser asks the gateway",
+    packages: ["chromium"; 6],
 };
 pub(crate) const GO: Need = Need {
     name: "Go 1.21 or newer",

@@ -1,4 +1,4 @@
-//! LOAD-05: bytes that are not what they should be are never published and never kept.
+//! LOAD-05, SEC-06: bytes that are not what they should be are never published and never kept.
 
 use flexinfer_core::activation::Reason;
 
@@ -6,7 +6,7 @@ use crate::hub::{Fault, File};
 use crate::world::{LENGTH, World};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn load_05_a_flipped_byte_is_fetched_again_from_the_start() {
+async fn load_05_sec_06_a_flipped_byte_is_fetched_again_from_the_start() {
     for large in [true, false] {
         let file = File { large, ..File::large("model.bin", LENGTH) };
         let world = World::with(vec![file.clone()]).await;
@@ -19,7 +19,7 @@ async fn load_05_a_flipped_byte_is_fetched_again_from_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn load_05_a_file_that_stays_wrong_leaves_nothing_behind() {
+async fn load_05_sec_06_a_file_that_stays_wrong_leaves_nothing_behind() {
     let world = World::with(vec![File::large("model.bin", LENGTH)]).await;
     world.hub.always_fail_with(Some(Fault::Flip));
     let failure = world.fetch().await.unwrap_err();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flexinfer_core::fleet::Served;
+use flexinfer_core::routing::Strategy;
 use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
@@ -46,6 +47,27 @@ async fn route_12_an_engine_that_still_loads_is_asked_until_it_serves() {
     let retries = r#"flexinfer_proxy_upstream_retries_total{model="m",reason="busy"} 3"#;
     assert!(page.contains(retries), "{page}");
     assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn route_15_an_engine_that_was_busy_once_has_its_share_again_without_saying_so() {
+    let busy = busy_for(1, answer(503, &[("Retry-After", "0")], b"{}")).await;
+    let other = Origin::answering("{}").await.unwrap();
+    let world = World::new(busy.address, vec![model("m", None)]);
+    world.desk.spread(Strategy::RoundRobin, &[busy.address, other.address]);
+    let ask = async || {
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, ASK).await.unwrap();
+        assert_eq!(client.answer().await.unwrap().status(), 200);
+    };
+    // Both are asked, and one says that it is busy: nothing of that is remembered.
+    ask().await;
+    ask().await;
+    let (before, others) = (busy.requests().len(), other.requests().len());
+    for _ in 0..6 {
+        ask().await;
+    }
+    assert_eq!((busy.requests().len() - before, other.requests().len() - others), (3, 3));
 }
 
 #[tokio::test]

@@ -102,6 +102,7 @@ impl World {
             models: folder.path().to_path_buf(),
             claims: std::collections::BTreeMap::default(),
             fetching: FetchSettings::new(endpoint, None).unwrap(),
+            secrets: Arc::default(),
         };
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = {

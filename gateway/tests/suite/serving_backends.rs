@@ -56,6 +56,46 @@ async fn an_engine_that_already_runs_is_used_and_left_alone() {
     assert!(engine.exit_status().is_none(), "it still runs");
 }
 
+/// An engine that answers nobody who has not its key, not even a probe.
+const GUARDED: &str = r"
+import http.server
+class Engine(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        known = self.headers.get('authorization') == 'Bearer sk-engine'
+        text = b'{}'
+        self.send_response(200 if known else 401); self.send_header('content-length', str(len(text)))
+        self.send_header('content-type', 'application/json'); self.end_headers(); self.wfile.write(text)
+    def do_GET(self): self.answer()
+    def do_POST(self): self.rfile.read(int(self.headers['content-length'])); self.answer()
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Engine)
+print('listening on http://127.0.0.1:%d' % server.server_address[1], flush=True)
+server.serve_forever()
+";
+
+#[tokio::test]
+async fn an_engine_that_wants_a_key_is_probed_with_it() {
+    let mut command = Command::new("python3");
+    let mut engine = Program::start(command.args(["-c", GUARDED])).unwrap();
+    let address = address_in(&engine.line("listening on", BOUND).await.unwrap());
+    let external = |name: &str, secret: &str| {
+        let url = format!("http://{address}");
+        let config = json!({ "url": url, "apiKeySecret": secret });
+        model(name, "external", &config, "")
+    };
+    let home = Home::new(&[
+        ("a.yaml", &external("ours", "vendor")),
+        ("b.yaml", &external("wrong", "none")),
+    ]);
+    let keys = home.models().with_file_name("keys");
+    fs::create_dir(&keys).unwrap();
+    fs::write(keys.join("vendor"), "sk-engine\n").unwrap();
+    let command = home.command(&["--engine-secrets", keys.to_str().unwrap()]);
+    let gateway = Serving::run(home, command).await;
+    assert_ok(&gateway.chat("ours").await);
+    assert_refused(&gateway.chat("wrong").await, 503, "activation_failed", &["401"]);
+}
+
 #[tokio::test]
 async fn an_engine_that_should_run_and_does_not_is_told_with_its_address() {
     let config = json!({ "url": "http://127.0.0.1:1" });

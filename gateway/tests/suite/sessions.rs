@@ -1,0 +1,139 @@
+//! Sessions through the gateway with real simulated engines behind it: ComfyUI's clients keep to the
+//! engine that has what they left there, whichever gateway they come through.
+
+use std::collections::BTreeMap;
+
+use flexinfer_core::fleet::Served;
+use flexinfer_core::routing::Strategy;
+use flexinfer_testkit::client::request;
+use flexinfer_testkit::client::{Answer, Client};
+use flexinfer_testkit::simulator::{Running, Settings, Simulator};
+use flexinfer_testkit::websocket::Socket;
+use serde_json::{Value, json};
+
+use crate::world::{World, model};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+async fn replicas() -> Vec<Running> {
+    let mut engines = Vec::new();
+    for _ in 0..2 {
+        let engine = Simulator::start(Settings::named("painter")).await.unwrap();
+        engine.ready().await.unwrap();
+        engines.push(engine);
+    }
+    engines
+}
+
+/// A gateway before these engines. What it saw of clients is its own.
+fn gateway(engines: &[Running]) -> World {
+    let painter = Served::new(model("painter", None).effective, "comfyui", "", 0);
+    let addresses: Vec<_> = engines.iter().map(|engine| engine.addr).collect();
+    let world = World::new(addresses[0], vec![painter]);
+    world.desk.spread(Strategy::RoundRobin, &addresses);
+    world
+}
+
+async fn ask(world: &World, method: &str, path: &str, body: &[u8], kind: &str) -> Answer {
+    let mut client = Client::connect(world.address).await.unwrap();
+    let path = format!("/model/painter{path}");
+    let request = request(method, &path, &[("Content-Type", kind)], body);
+    client.send(&request).await.unwrap();
+    client.answer_to(method).await.unwrap()
+}
+
+async fn get(world: &World, path: &str) -> Answer {
+    ask(world, "GET", path, b"", "application/json").await
+}
+
+fn graph() -> Value {
+    let size = json!({"width": 64, "height": 64});
+    json!({
+        "1": {"class_type": "EmptyLatentImage", "inputs": size},
+        "2": {"class_type": "KSampler", "inputs": {"seed": 1, "steps": 2, "latent_image": ["1", 0]}},
+        "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0]}},
+    })
+}
+
+/// A whole session of one client: the socket over one gateway, what it asks over another.
+async fn session(sockets: &World, asking: &World, client: &str) {
+    let path = format!("/model/painter/ws?clientId={client}");
+    let mut socket = Socket::open(sockets.address, &path, &[]).await.expect("it opens");
+    assert_eq!(socket.hear_until("status").await[0]["data"]["sid"], client);
+    let job = json!({"prompt": graph(), "client_id": client}).to_string();
+    let queued = ask(asking, "POST", "/prompt", job.as_bytes(), "application/json").await;
+    assert_eq!(queued.status(), 200, "{}", queued.text());
+    let id = queued.json()["prompt_id"].as_str().unwrap().to_owned();
+    let heard = socket.hear_until("execution_success").await;
+    assert_eq!(heard.iter().filter(|event| event["type"] == "progress").count(), 2, "{heard:?}");
+    socket.hear_until("status").await;
+    let told = get(asking, &format!("/history/{id}")).await.json();
+    let file = told[&id]["outputs"]["3"]["images"][0]["filename"].as_str().unwrap().to_owned();
+    let picture = get(asking, &format!("/view?filename={file}&type=output")).await;
+    assert_eq!(picture.status(), 200);
+    assert!(picture.body.starts_with(PNG));
+    socket.close().await;
+}
+
+fn asked(engines: &[Running]) -> Vec<usize> {
+    engines.iter().map(|engine| engine.requests().len()).collect()
+}
+
+#[tokio::test]
+async fn http_22_a_comfyui_session_stays_with_the_replica_that_has_it() {
+    let engines = replicas().await;
+    let world = gateway(&engines);
+    for number in 0..6 {
+        session(&world, &world, &format!("client-{number}")).await;
+    }
+    assert!(asked(&engines).iter().all(|asked| *asked > 0), "clients are spread");
+    assert!(engines.iter().all(|engine| {
+        let mut clients: BTreeMap<String, usize> = BTreeMap::new();
+        for request in engine.requests().iter().filter(|request| request.path.starts_with("/ws")) {
+            *clients.entry(request.path.clone()).or_default() += 1;
+        }
+        clients.values().all(|sockets| *sockets == 1)
+    }));
+}
+
+#[tokio::test]
+async fn http_22_a_client_whose_socket_came_through_another_gateway_meets_the_same_replica() {
+    let engines = replicas().await;
+    let (one, other) = (gateway(&engines), gateway(&engines));
+    for number in 0..6 {
+        session(&one, &other, &format!("client-{number}")).await;
+    }
+    assert!(asked(&engines).iter().all(|asked| *asked > 0), "clients are spread");
+}
+
+#[tokio::test]
+async fn an_upload_is_where_the_graph_that_names_it_runs() {
+    let engines = replicas().await;
+    let world = gateway(&engines);
+    let painted = engines_picture(&world).await;
+    let mut form = b"--cut\r\nContent-Disposition: form-data; name=\"image\"; filename=\"boat.png\"\r\nContent-Type: image/png\r\n\r\n".to_vec();
+    form.extend_from_slice(&painted);
+    form.extend_from_slice(b"\r\n--cut--\r\n");
+    // An upload has no client id: what tells clients apart is where they come from.
+    let kept =
+        ask(&world, "POST", "/upload/image", &form, "multipart/form-data; boundary=cut").await;
+    assert_eq!(kept.json()["name"], "boat.png", "{}", kept.text());
+    let over = json!({"prompt": {
+        "1": {"class_type": "LoadImage", "inputs": {"image": "boat.png"}},
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}},
+    }});
+    let body = over.to_string();
+    let queued = ask(&world, "POST", "/prompt", body.as_bytes(), "application/json").await;
+    assert_eq!(queued.status(), 200, "{}", queued.text());
+}
+
+async fn engines_picture(world: &World) -> Vec<u8> {
+    let body = json!({"prompt": graph()}).to_string();
+    let queued = ask(world, "POST", "/prompt", body.as_bytes(), "application/json").await.json();
+    let id = queued["prompt_id"].as_str().unwrap().to_owned();
+    let done = flexinfer_testkit::eventually_async(crate::world::BOUND, || async {
+        get(world, &format!("/history/{id}")).await.json()[&id].is_object()
+    });
+    assert!(done.await, "it is painted");
+    get(world, &format!("/view?filename={id}_3.png&type=output")).await.body
+}
