@@ -3,10 +3,12 @@
 
 mod bench;
 mod bench_node;
+mod browser;
 mod cache;
 mod check;
 mod clients;
 mod e2e;
+mod fuzz;
 mod gateway;
 mod generate;
 mod llamacpp;
@@ -45,6 +47,8 @@ enum Task {
     TestLlamacpp(llamacpp::Arguments),
     /// Against a real Kubernetes control plane, built once and kept
     E2e(e2e::Arguments),
+    /// Look for bytes that break what reads them
+    Fuzz(fuzz::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Task::BenchNode(arguments) => bench_node::run(&arguments),
         Task::TestLlamacpp(arguments) => llamacpp::run(&arguments),
         Task::E2e(arguments) => e2e::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

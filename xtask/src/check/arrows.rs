@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("flexinfer-testkit", &["flexinfer-simulator"]),
     ("flexinfer-loadtest", &[]),
+    ("flexinfer-fuzz", &["flexinfer-core"]),
     ("flexinfer-e2e", &["flexinfer-crds"]),
     ("xtask", &[]),
 ];

@@ -7,7 +7,7 @@ mod steps;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{check, clients, e2e, llamacpp, prerequisites, program};
+use crate::{browser, check, clients, e2e, fuzz, llamacpp, prerequisites, program};
 pub(crate) use counts::Counts;
 pub(crate) use steps::{Steps, watched};
 
@@ -29,6 +29,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.run("arrows, files, links", |_| check::run());
     steps.command("Rust tests", program::cargo().args(["test", "--workspace", "--no-fail-fast"]));
     clients::steps(&mut steps);
+    browser::steps(&mut steps);
+    fuzz::steps(&mut steps);
     llamacpp::steps(&mut steps, arguments.full);
     e2e::steps(&mut steps, arguments.full);
     licences(&mut steps);
