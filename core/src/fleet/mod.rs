@@ -14,7 +14,7 @@ pub(crate) mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 
 pub use adapter::Adapter;
 pub use conflict::{Cause, Conflict};
@@ -30,7 +30,7 @@ use names::{Names, Owner};
 pub struct Fleet {
     /// Sorted by the name they are listed by; parked models too.
     models: Vec<Arc<Served>>,
-    by_id: HashMap<ModelId, Arc<Served>, RandomState>,
+    by_id: HashMap<ModelId, Arc<Served>, FixedState>,
     /// Sorted by identity.
     adapters: Vec<Arc<Adapter>>,
     names: Names,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 
 use super::claims::{self, Claims};
 use super::{Adapter, Cause, Conflict, Named, Served};
@@ -22,8 +22,8 @@ const LATEST: &str = ":latest";
 /// models has no reason to choose them so that they collide, so a quick hash will do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    exact: HashMap<String, Owner, RandomState>,
-    folded: HashMap<String, Owner, RandomState>,
+    exact: HashMap<String, Owner, FixedState>,
+    folded: HashMap<String, Owner, FixedState>,
 }
 
 /// Who goes by a name.

@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 
 use super::effects::{Effect, Effects};
 use super::line::{Engine, Line};
@@ -21,7 +21,7 @@ use crate::rejection::Rejection;
 use crate::sharing::Capacity;
 
 /// Which engine each slot is on.
-type Bookings = HashMap<BookingId, (ModelId, InstanceId), RandomState>;
+type Bookings = HashMap<BookingId, (ModelId, InstanceId), FixedState>;
 
 /// A sharing group: its members, their queues and their engines.
 #[derive(Debug)]
