@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::SendRequest;
 use tokio::task::JoinSet;
@@ -28,7 +27,7 @@ pub(crate) struct Crowd {
 
 /// Starts a gateway with a sleeping model and sends everyone at once.
 pub(crate) async fn gather(program: &Path, folder: &Path, waiters: usize) -> Result<Crowd> {
-    let (mut gateway, admin) = sleeping_gateway(program, folder, waiters)?;
+    let mut gateway = sleeping_gateway(program, folder, waiters)?;
     gateway.serves().await?;
     let alone = memory::resident(gateway.pid())?;
     let mut connections = Vec::with_capacity(waiters);
@@ -39,7 +38,7 @@ pub(crate) async fn gather(program: &Path, folder: &Path, waiters: usize) -> Res
     for connection in connections {
         asking.spawn(ask(connection, gateway.address.clone()));
     }
-    let waiting = waiting(&gateway, &admin, waiters).await?;
+    let waiting = waiting(&gateway, waiters).await?;
     let mut answered = 0;
     let answers = async {
         while let Some(answer) = asking.join_next().await {
@@ -62,10 +61,10 @@ async fn ask(mut connection: SendRequest<Full<bytes::Bytes>>, address: String) -
 }
 
 /// The gateway's memory once its own count says that everyone waits.
-async fn waiting(gateway: &Target, admin: &str, waiters: usize) -> Result<u64> {
+async fn waiting(gateway: &Target, waiters: usize) -> Result<u64> {
     let begun = Instant::now();
     loop {
-        let waiting = queue_depth(admin).await?;
+        let waiting = queue_depth(gateway).await?;
         if waiting == waiters {
             return memory::resident(gateway.pid());
         }
@@ -76,12 +75,9 @@ async fn waiting(gateway: &Target, admin: &str, waiters: usize) -> Result<u64> {
     }
 }
 
-async fn queue_depth(admin: &str) -> Result<usize> {
-    let request = Request::get("/metrics").header(http::header::HOST, admin);
-    let request = request.body(Full::default())?;
-    let answer = connect(admin).await?.send_request(request).await?;
-    let page = answer.into_body().collect().await?.to_bytes();
+async fn queue_depth(gateway: &Target) -> Result<usize> {
+    let page = gateway.metrics().await?;
     let name = format!("flexinfer_proxy_queue_depth{{model=\"{MODEL}\"}} ");
-    let depth = str::from_utf8(&page)?.lines().find_map(|line| line.strip_prefix(name.as_str()));
+    let depth = page.lines().find_map(|line| line.strip_prefix(name.as_str()));
     depth.with_context(|| format!("/metrics has no {name}"))?.parse().context("not a count")
 }

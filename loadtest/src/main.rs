@@ -1,12 +1,16 @@
 //! The load generator: drives proxies with the same work in the same minutes and says what each cost.
 //! `cargo xtask bench` builds everything and calls it.
 
+mod binaries;
 mod compare;
 mod cpu;
 mod crowd;
+mod kills;
 mod memory;
+mod names;
 mod node;
 mod open_files;
+mod probes;
 mod requests;
 mod streams;
 mod targets;
@@ -25,10 +29,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// nginx, a bare Pingora proxy and the gateway side by side, before the same upstream
+    /// The gateway, a bare Pingora proxy and those of others side by side, before the same upstream
     Compare(compare::Arguments),
     /// The flash loader beside plain copies, and the scheduler's extender beside one that echoes
     Node(node::Arguments),
+    /// The gateway's memory while clients ask for models that nobody has
+    Names(names::Arguments),
+    /// The gateway ended under load, by SIGTERM and by SIGKILL, and every request accounted for
+    Kills(kills::Arguments),
     /// The extender that echoes (started by `node`)
     #[command(hide = true)]
     ExtenderEcho,
@@ -54,6 +62,8 @@ async fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Compare(arguments) => compare::run(&arguments).await,
         Task::Node(arguments) => node::run(&arguments).await,
+        Task::Names(arguments) => names::run(&arguments).await,
+        Task::Kills(arguments) => kills::run(&arguments).await,
         Task::ExtenderEcho => node::echo::run().await,
     }
 }

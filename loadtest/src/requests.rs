@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
+use http::Request;
+use http::header::HOST;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -58,6 +60,16 @@ async fn one_connection(address: &str, until: Instant) -> Result<Histogram<u64>>
         latencies.record(u64::try_from(sent.elapsed().as_nanos())?)?;
     }
     Ok(latencies)
+}
+
+/// What is at a path, which must be there, asked for on a new connection.
+pub(crate) async fn get(address: &str, path: &str) -> Result<String> {
+    let request = Request::get(path).header(HOST, address).body(Full::default())?;
+    let answer = connect(address).await?.send_request(request).await?;
+    let status = answer.status();
+    ensure!(status.is_success(), "{address}{path} was answered with {status}");
+    let page = answer.into_body().collect().await?.to_bytes();
+    String::from_utf8(page.into()).with_context(|| format!("{address}{path} is no text"))
 }
 
 /// Opens a connection of its own.

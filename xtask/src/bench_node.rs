@@ -27,6 +27,12 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     prerequisites::ensure(&prerequisites::BUILD)?;
+    for copier in [prerequisites::RSYNC, prerequisites::RCLONE] {
+        let name = copier.name;
+        if let Err(reason) = prerequisites::ensure(&[copier]) {
+            println!("{name}: skipped: {reason:#}");
+        }
+    }
     let packages = ["flexinfer-node", "flexinfer-controller", "flexinfer-loadtest"];
     let packages = packages.map(|package| ["--package", package]).concat();
     workspace::build(&packages, bench::PROFILE)?;

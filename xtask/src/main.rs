@@ -8,10 +8,12 @@ mod cache;
 mod check;
 mod clients;
 mod e2e;
+mod endurance;
 mod fuzz;
 mod gateway;
 mod generate;
 mod llamacpp;
+mod others;
 mod prerequisites;
 mod program;
 mod quickstart;
@@ -39,7 +41,7 @@ enum Task {
     Check,
     /// Write the files that are made from the types: custom resource definitions, and pages about them
     Generate(generate::Arguments),
-    /// CPU and latency of the gateway beside nginx and a bare Pingora proxy, in one run
+    /// CPU and latency of the gateway beside a bare Pingora proxy, nginx, HAProxy, Envoy and routers, in one run
     Bench(bench::Arguments),
     /// The flash loader beside plain copies, and the scheduler's extender beside one that echoes
     BenchNode(bench_node::Arguments),

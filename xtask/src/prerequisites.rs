@@ -118,6 +118,20 @@ pub(crate) const NGINX: Need = Need {
     why: "the bench measures beside it",
     packages: ["nginx-light"; 6],
 };
+pub(crate) const RSYNC: Need = Need {
+    name: "rsync",
+    programs: &["rsync"],
+    proof: &[],
+    why: "the flash loader is measured beside it",
+    packages: ["rsync"; 6],
+};
+pub(crate) const RCLONE: Need = Need {
+    name: "rclone",
+    programs: &["rclone"],
+    proof: &[],
+    why: "the flash loader is measured beside it",
+    packages: ["rclone"; 6],
+};
 
 /// What building the gateway takes.
 pub(crate) const BUILD: [Need; 3] = [COMPILER, CMAKE, MAKE];

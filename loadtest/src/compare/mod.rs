@@ -4,31 +4,36 @@
 mod report;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::targets::{Name, Programs, Target};
-use crate::work::{ENGINE_MODEL, MODEL};
-use crate::{cpu, crowd, requests, streams};
+use crate::probes::{self, Probed};
+use crate::targets::{self, Name, Others, Setting, Target};
+use crate::{binaries, cpu, crowd, requests, streams};
 use report::Report;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The nginx to compare with
-    #[arg(long)]
-    nginx: PathBuf,
+    #[command(flatten)]
+    others: Others,
     /// Where our binaries are; default beside this one
     #[arg(long)]
     binaries: Option<PathBuf>,
+    /// Also the gateway with callers' keys and every kind of limit
+    #[arg(long)]
+    everything: bool,
     /// Threads of each proxy
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Streams at once
     #[arg(long, default_value_t = 500)]
     streams: usize,
+    /// Further figures for the JSON object, as an object
+    #[arg(long, value_name = "OBJECT")]
+    with: Option<String>,
     /// Requests that wait for one sleeping model
     #[arg(long, default_value_t = 1000)]
     waiters: usize,
@@ -76,32 +81,28 @@ struct Round {
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let ours = match &arguments.binaries {
-        Some(folder) => folder.clone(),
-        None => std::env::current_exe()?.parent().context("this binary has no folder")?.into(),
-    };
-    let programs = Programs { nginx: arguments.nginx.clone(), ours, threads: arguments.threads };
+    let ours = binaries::folder(arguments.binaries.as_deref())?;
     let folder = std::env::temp_dir().join(format!("flexinfer-bench-{}", std::process::id()));
-    let outcome = measure(arguments, &programs, &folder).await;
+    std::fs::create_dir_all(&folder).context("cannot create a folder for what is measured")?;
+    let outcome = measure(arguments, &ours, &folder).await;
     drop(std::fs::remove_dir_all(&folder));
     let report = outcome?;
     report.print();
     if arguments.json {
-        println!("{}", report.json()?);
+        let with = arguments.with.as_deref().unwrap_or("{}");
+        println!("{}", report.json(serde_json::from_str(with).context("--with is no object")?)?);
     }
     Ok(())
 }
 
-async fn measure(
-    arguments: &Arguments,
-    programs: &Programs,
-    folder: &std::path::Path,
-) -> Result<Report> {
+async fn measure(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Report> {
     let pace = Pace::of(arguments.quick);
-    let mut targets = programs.start(folder)?;
+    let engine = targets::engine(ours, Duration::ZERO)?;
+    let setting = Setting { folder, engine: &engine.address.clone(), threads: arguments.threads };
+    let mut targets = vec![engine];
+    targets.extend(targets::proxies(&arguments.others, ours, arguments.everything, &setting)?);
     for target in &mut targets {
-        let wanted = if target.name == Name::Gateway { ENGINE_MODEL } else { MODEL };
-        let model = target.model_upstream().await?;
+        let (model, wanted) = (target.model_upstream().await?, target.name.model_upstream());
         if model != wanted {
             bail!("{} sent the model on as {model:?}, not {wanted:?}", target.name.shown());
         }
@@ -112,10 +113,12 @@ async fn measure(
         let rounds = whole_answers(&targets, connections, &pace).await?;
         report.requests.insert(connections, rounds);
     }
-    report.events = event_streams(&targets, arguments.streams, &pace).await?;
+    for _ in 0..pace.stream_rounds {
+        event_streams(&targets, &pace, &mut report).await?;
+    }
     drop(targets);
     eprintln!("{} requests for one sleeping model", arguments.waiters);
-    let gateway = programs.ours.join("flexinfer-gateway");
+    let gateway = ours.join("flexinfer-gateway");
     report.crowd = Some(crowd::gather(&gateway, &folder.join("crowd"), arguments.waiters).await?);
     Ok(report)
 }
@@ -143,25 +146,22 @@ async fn whole_answers(
     Ok(rounds)
 }
 
-/// CPU microseconds per event, one figure a round.
-async fn event_streams(
-    targets: &[Target],
-    count: usize,
-    pace: &Pace,
-) -> Result<BTreeMap<Name, Vec<f64>>> {
-    let mut rounds: BTreeMap<Name, Vec<f64>> = BTreeMap::new();
-    for number in 1..=pace.stream_rounds {
-        for target in targets {
-            eprintln!("{count} streams, round {number}: {}", target.name.shown());
-            let reading = || cpu::used(target.pid());
-            let address = &target.stream_address;
-            let (before, after, events) =
-                streams::flow(address, count, pace.stream_round, reading).await?;
-            let used = after.saturating_sub(before).as_secs_f64() * 1e6;
-            rounds.entry(target.name).or_default().push(used / number_of(events));
-        }
+/// One round of streams, during which the gateway is asked whether it is ready.
+async fn event_streams(targets: &[Target], pace: &Pace, report: &mut Report) -> Result<()> {
+    let count = report.streams;
+    for target in targets {
+        eprintln!("{count} streams: {}", target.name.shown());
+        let reading = || cpu::used(target.pid());
+        let flow = streams::flow(&target.stream_address, count, pace.stream_round, reading);
+        let ((before, after, events), probed) = match &target.admin {
+            Some(admin) => probes::during(flow, admin).await?,
+            None => (flow.await?, Probed::default()),
+        };
+        let used = after.saturating_sub(before).as_secs_f64() * 1e6;
+        report.events.entry(target.name).or_default().push(used / number_of(events));
+        report.probed.add(probed);
     }
-    Ok(rounds)
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts and nanoseconds stay far below 2^52")]

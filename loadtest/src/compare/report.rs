@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Round;
 use crate::crowd::Crowd;
+use crate::probes::Probed;
 use crate::targets::Name;
 
 /// The connections at which CPU per request is compared: enough to keep the proxy busy.
@@ -22,6 +23,8 @@ pub(crate) struct Report {
     pub requests: BTreeMap<usize, BTreeMap<Name, Vec<Round>>>,
     /// CPU microseconds per event, by target and round.
     pub events: BTreeMap<Name, Vec<f64>>,
+    /// What the gateway's probes met while streams flowed.
+    pub probed: Probed,
     pub crowd: Option<Crowd>,
 }
 
@@ -48,6 +51,10 @@ impl Report {
         for (name, rounds) in &self.events {
             println!("{:<14}{:>12.1} CPU µs/event", name.shown(), median(rounds.iter().copied()));
         }
+        let Probed { asked, answered, slowest } = self.probed;
+        println!(
+            "{answered} of {asked} probes of the gateway were answered meanwhile, the slowest in {slowest:.1?}"
+        );
         if let Some(crowd) = self.crowd {
             println!(
                 "\n{} requests for one sleeping model: {} answered",
@@ -55,31 +62,50 @@ impl Report {
             );
             println!("memory per waiting request of 2 KB: {} bytes", crowd.bytes_per_waiter);
         }
-        println!("\nFlexInfer against the others, {BUSY} connections for CPU, {ALONE} for latency");
-        for (ratio, value) in self.ratios() {
-            println!("{ratio:<24}{value:>8.2}");
+        println!("\nAgainst the others, {BUSY} connections for CPU, {ALONE} for latency");
+        for name in [Name::Gateway, Name::Everything] {
+            println!("{}", name.shown());
+            for (ratio, value) in self.ratios(name) {
+                println!("  {ratio:<24}{value:>8.2}");
+            }
         }
     }
 
-    pub(crate) fn json(&self) -> Result<String> {
-        let mut object = Map::new();
-        for (ratio, value) in self.ratios() {
-            object.insert(ratio.to_owned(), json!(rounded(value)));
+    /// One object; `figures` are what else belongs into it.
+    pub(crate) fn json(&self, figures: Map<String, Value>) -> Result<String> {
+        let mut object = self.figures(Name::Gateway);
+        if self.events.contains_key(&Name::Everything) {
+            let everything = Value::Object(self.figures(Name::Everything));
+            object.insert("everything_on".to_owned(), everything);
         }
+        object.extend(figures);
         object.insert("raw".to_owned(), self.raw());
         Ok(serde_json::to_string(&object)?)
     }
 
-    fn ratios(&self) -> [(&'static str, f64); 4] {
-        let cpu = |name| self.cpu(BUSY, name);
+    fn figures(&self, name: Name) -> Map<String, Value> {
+        let ratios = self.ratios(name).into_iter();
+        ratios.map(|(ratio, value)| (ratio.to_owned(), json!(rounded(value)))).collect()
+    }
+
+    /// `name` against all others that were measured.
+    fn ratios(&self, name: Name) -> Vec<(&'static str, f64)> {
+        let cpu = |other| self.cpu(BUSY, name) / self.cpu(BUSY, other);
         let event = |name| median(self.events.get(&name).into_iter().flatten().copied());
-        let added = |name| self.added(ALONE, name);
-        [
-            ("cpu_vs_pingora", cpu(Name::Gateway) / cpu(Name::Pingora)),
-            ("cpu_vs_nginx", cpu(Name::Gateway) / cpu(Name::Nginx)),
-            ("added_p50_vs_pingora", added(Name::Gateway) / added(Name::Pingora)),
-            ("stream_cpu_vs_nginx", event(Name::Gateway) / event(Name::Nginx)),
-        ]
+        let events = |other| event(name) / event(other);
+        let added = |other| self.added(ALONE, name) / self.added(ALONE, other);
+        let ratios = [
+            ("cpu_vs_pingora", cpu(Name::Pingora)),
+            ("cpu_vs_nginx", cpu(Name::Nginx)),
+            ("cpu_vs_haproxy", cpu(Name::Haproxy)),
+            ("cpu_vs_envoy", cpu(Name::Envoy)),
+            ("cpu_vs_vllm_router", cpu(Name::VllmRouter)),
+            ("cpu_vs_smg", cpu(Name::Smg)),
+            ("added_p50_vs_pingora", added(Name::Pingora)),
+            ("stream_cpu_vs_pingora", events(Name::Pingora)),
+            ("stream_cpu_vs_nginx", events(Name::Nginx)),
+        ];
+        ratios.into_iter().filter(|(_, ratio)| ratio.is_finite()).collect()
     }
 
     fn raw(&self) -> Value {
@@ -105,6 +131,11 @@ impl Report {
             "streams": self.streams,
             "requests": requests,
             "cpu_us_per_event": events.collect::<Map<_, _>>(),
+            "probes": {
+                "asked": self.probed.asked,
+                "answered": self.probed.answered,
+                "slowest_ms": rounded(self.probed.slowest.as_secs_f64() * 1e3),
+            },
             "crowd": self.crowd.map(|crowd| json!({
                 "waiters": crowd.waiters,
                 "answered": crowd.answered,
@@ -156,14 +187,22 @@ mod tests {
             (Name::Nginx, rounds(20.0, 80.0)),
             (Name::Pingora, rounds(40.0, 90.0)),
             (Name::Gateway, rounds(50.0, 110.0)),
+            (Name::Everything, rounds(60.0, 130.0)),
         ]);
-        let events = BTreeMap::from([(Name::Nginx, vec![10.0]), (Name::Gateway, vec![25.0])]);
+        let streams = |cpu| vec![cpu];
+        let events = [(Name::Nginx, 10.0), (Name::Gateway, 25.0), (Name::Everything, 30.0)];
+        let events = events.map(|(name, cpu)| (name, streams(cpu))).into();
         let requests = BTreeMap::from([(1, targets.clone()), (32, targets)]);
-        let report = Report { threads: 2, streams: 500, requests, events, crowd: None };
-        let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let report = Report { threads: 2, streams: 500, requests, events, ..Report::default() };
+        let figures = Map::from_iter([("routing".to_owned(), json!(1))]);
+        let json: Value = serde_json::from_str(&report.json(figures).unwrap()).unwrap();
         assert_eq!(json["cpu_vs_pingora"], 1.25);
         assert_eq!(json["cpu_vs_nginx"], 2.5);
         assert_eq!(json["added_p50_vs_pingora"], 1.5);
         assert_eq!(json["stream_cpu_vs_nginx"], 2.5);
+        assert_eq!(json["everything_on"]["cpu_vs_pingora"], 1.5);
+        assert_eq!(json["everything_on"]["added_p50_vs_pingora"], 2.0);
+        assert_eq!(json["cpu_vs_envoy"], Value::Null, "what was not measured has no ratio");
+        assert_eq!(json["routing"], 1);
     }
 }

@@ -5,12 +5,13 @@ mod extender;
 mod flash;
 mod yardstick;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 
+use crate::binaries;
 pub(crate) use extender::echo;
 
 #[derive(Args)]
@@ -42,10 +43,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
-    let binaries = match &arguments.binaries {
-        Some(folder) => folder.clone(),
-        None => beside_this_program()?,
-    };
+    let binaries = binaries::folder(arguments.binaries.as_deref())?;
     let from = arguments.from.clone().unwrap_or_else(std::env::temp_dir);
     let program = binaries.join("flexinfer-node");
     let places = flash::Places { program: &program, from: &from, to: &arguments.to };
@@ -79,10 +77,4 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn beside_this_program() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("this program does not know where it is")?;
-    let folder = program.parent().map(Path::to_path_buf);
-    folder.context("this program is in no folder")
 }

@@ -1,7 +1,10 @@
 //! The programs that a comparison starts, each on ports from the system and ended when dropped.
 
+mod envoy;
 mod gateway;
+mod haproxy;
 mod nginx;
+mod routers;
 mod upstream;
 mod yardstick;
 
@@ -11,13 +14,20 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
+use http_body_util::BodyExt as _;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
-use crate::requests::connect;
-use crate::work::{ECHO, Work};
-pub(crate) use gateway::asleep as sleeping_gateway;
+use crate::requests::{connect, get};
+use crate::work::{ENGINE_MODEL, MODEL, Work};
+pub(crate) use gateway::{
+    asleep as sleeping_gateway, with_drain as gateway_with_drain,
+    with_everything as gateway_with_everything,
+};
 
 /// How long a program may take to serve its first request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What is measured, in the order of the tables. `Direct` is the upstream without a proxy: what the load
 /// itself takes.
@@ -25,8 +35,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum Name {
     Direct,
     Nginx,
+    Haproxy,
+    Envoy,
+    VllmRouter,
+    Smg,
     Pingora,
     Gateway,
+    /// The gateway with callers' keys and limits.
+    Everything,
 }
 
 impl Name {
@@ -34,9 +50,20 @@ impl Name {
         match self {
             Name::Direct => "no proxy",
             Name::Nginx => "nginx",
+            Name::Haproxy => "HAProxy",
+            Name::Envoy => "Envoy",
+            Name::VllmRouter => "vllm-router",
+            Name::Smg => "SMG",
             Name::Pingora => "bare Pingora",
             Name::Gateway => "FlexInfer",
+            Name::Everything => "FlexInfer, all",
         }
+    }
+
+    /// The name of the model that requests have when they arrive at the engine.
+    pub(crate) fn model_upstream(self) -> &'static str {
+        let rewrites = matches!(self, Name::Gateway | Name::Everything);
+        if rewrites { ENGINE_MODEL } else { MODEL }
     }
 }
 
@@ -47,10 +74,16 @@ pub(crate) struct Target {
     pub address: String,
     /// Where streams are asked for: nginx needs another server for them.
     pub stream_address: String,
+    /// Where it tells how it is, if it is the gateway.
+    pub admin: Option<String>,
     child: Child,
 }
 
 impl Target {
+    fn new(name: Name, address: String, child: Child) -> Self {
+        Self { name, stream_address: address.clone(), address, admin: None, child }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -82,13 +115,35 @@ impl Target {
             }
         }
     }
+
+    /// What the gateway counts.
+    pub(crate) async fn metrics(&self) -> Result<String> {
+        let admin = self.admin.as_deref().context("only the gateway has an admin port")?;
+        get(admin, "/metrics").await
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), signal).context("it cannot be signalled")
+    }
+
+    /// Waits until it has ended, however that was.
+    pub(crate) async fn ended(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if begun.elapsed() > PATIENCE {
+                bail!("{} does not end", self.name.shown());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
         // SIGTERM, for nginx and the gateway have children of their own to end.
-        let pid = self.pid().to_string();
-        drop(Command::new("kill").args(["-TERM", &pid]).status());
+        let asked = matches!(self.child.try_wait(), Ok(None)).then(|| self.signal(Signal::TERM));
+        drop(asked);
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(20));
@@ -98,36 +153,91 @@ impl Drop for Target {
     }
 }
 
-/// Where the programs are, and how many threads each gets.
-pub(crate) struct Programs {
-    pub nginx: PathBuf,
-    /// The folder of our own binaries.
-    pub ours: PathBuf,
+/// What a program is started with.
+pub(crate) struct Setting<'a> {
+    /// Where each may have a folder.
+    pub folder: &'a Path,
+    /// The address of the engine behind it.
+    pub engine: &'a str,
     pub threads: usize,
 }
 
-impl Programs {
-    /// Starts the upstream and everything before it, with files under `folder`.
-    pub(crate) fn start(&self, folder: &Path) -> Result<Vec<Target>> {
-        let direct = upstream::start(&self.ours.join("upstream"))?;
-        let engine = direct.address.clone();
-        let nginx = nginx::start(&self.nginx, folder, &engine, self.threads)?;
-        let pingora = yardstick::start(&self.ours.join("yardstick"), &engine, self.threads)?;
-        let gateway = self.ours.join("flexinfer-gateway");
-        let gateway = gateway::start(&gateway, folder, &engine, self.threads)?;
-        Ok(vec![direct, nginx, pingora, gateway])
+impl Setting<'_> {
+    fn folder_of(&self, program: &str) -> Result<PathBuf> {
+        let folder = self.folder.join(program);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(folder)
     }
 }
 
+/// Where the programs of others are. One that is not given is not measured.
+#[derive(Args)]
+pub(crate) struct Others {
+    /// The nginx to compare with
+    #[arg(long)]
+    nginx: Option<PathBuf>,
+    /// The HAProxy to compare with
+    #[arg(long)]
+    haproxy: Option<PathBuf>,
+    /// The Envoy to compare with
+    #[arg(long)]
+    envoy: Option<PathBuf>,
+    /// The router of vLLM to compare with
+    #[arg(long)]
+    vllm_router: Option<PathBuf>,
+    /// The SMG to compare with
+    #[arg(long)]
+    smg: Option<PathBuf>,
+}
+
+/// Starts a program before the engine.
+type Start = fn(&Path, &Setting<'_>) -> Result<Target>;
+
+impl Others {
+    fn given(&self) -> impl Iterator<Item = (&Path, Start)> {
+        let all: [(&Option<PathBuf>, Start); 5] = [
+            (&self.nginx, nginx::start),
+            (&self.haproxy, haproxy::start),
+            (&self.envoy, envoy::start),
+            (&self.vllm_router, routers::vllm),
+            (&self.smg, routers::smg),
+        ];
+        all.into_iter().filter_map(|(program, start)| Some((program.as_deref()?, start)))
+    }
+}
+
+/// Starts the upstream of the folder `ours`, which takes `delay` for each answer.
+pub(crate) fn engine(ours: &Path, delay: Duration) -> Result<Target> {
+    upstream::start(&ours.join("upstream"), delay)
+}
+
+/// Starts everything that is to stand before an engine.
+pub(crate) fn proxies(
+    others: &Others,
+    ours: &Path,
+    everything: bool,
+    setting: &Setting<'_>,
+) -> Result<Vec<Target>> {
+    let started = others.given().map(|(program, start)| start(program, setting));
+    let mut targets = started.collect::<Result<Vec<_>>>()?;
+    targets.push(yardstick::start(&ours.join("yardstick"), setting)?);
+    let gateway = ours.join("flexinfer-gateway");
+    targets.push(gateway::start(&gateway, setting)?);
+    if everything {
+        targets.push(gateway::with_everything(&gateway, setting)?);
+    }
+    Ok(targets)
+}
+
 async fn ask(address: &str) -> Result<String> {
-    let mut request = Work::chat().request(address)?;
-    request.headers_mut().insert(ECHO, http::HeaderValue::from_static("1"));
-    let answer = connect(address).await?.send_request(request).await?;
+    let answer = connect(address).await?.send_request(Work::echo().request(address)?).await?;
     if !answer.status().is_success() {
         bail!("it answered {}", answer.status());
     }
-    let model = answer.headers().get(ECHO).context("the upstream did not echo the model")?;
-    Ok(model.to_str()?.to_owned())
+    let chat: Value = serde_json::from_slice(&answer.into_body().collect().await?.to_bytes())?;
+    let model = chat.get("model").and_then(Value::as_str).context("its answer names no model")?;
+    Ok(model.to_owned())
 }
 
 fn spawn(command: &mut Command) -> Result<Child> {

@@ -6,20 +6,22 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Name, Target, free_address, spawn};
+use super::{Name, Setting, Target, free_address, spawn};
 
-pub(crate) fn start(program: &Path, folder: &Path, engine: &str, workers: usize) -> Result<Target> {
-    let folder = folder.join("nginx");
-    fs::create_dir_all(&folder).context("cannot create a folder for nginx")?;
+pub(crate) fn start(program: &Path, setting: &Setting<'_>) -> Result<Target> {
+    let folder = setting.folder_of("nginx")?;
     let (address, stream_address) = (free_address()?, free_address()?);
-    let settings = settings(&folder, engine, workers, &address, &stream_address);
+    let Setting { engine, threads, .. } = *setting;
+    let settings = settings(&folder, engine, threads, &address, &stream_address);
     let file = folder.join("nginx.conf");
     fs::write(&file, settings).context("cannot write nginx's settings")?;
     let mut command = Command::new(program);
     command.arg("-c").arg(&file).arg("-p").arg(&folder);
     // Before it has read its settings it complains to a log that is root's.
     command.arg("-e").arg(folder.join("error.log"));
-    Ok(Target { name: Name::Nginx, address, stream_address, child: spawn(&mut command)? })
+    let mut target = Target::new(Name::Nginx, address, spawn(&mut command)?);
+    target.stream_address = stream_address;
+    Ok(target)
 }
 
 /// Buffering of answers is nginx's default and its best for whole ones; events would wait in the buffer, so

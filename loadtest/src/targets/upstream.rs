@@ -3,16 +3,19 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{Name, Target, spawn};
 
-pub(crate) fn start(program: &Path) -> Result<Target> {
-    let mut child = spawn(Command::new(program).stdout(Stdio::piped()))?;
+pub(crate) fn start(program: &Path, delay: Duration) -> Result<Target> {
+    let mut command = Command::new(program);
+    command.args(["--delay", &delay.as_millis().to_string()]);
+    let mut child = spawn(command.stdout(Stdio::piped()))?;
     let output = child.stdout.take().context("the upstream has no output")?;
     let mut address = String::new();
     BufReader::new(output).read_line(&mut address).context("the upstream said no address")?;
     let address = address.trim().to_owned();
-    Ok(Target { name: Name::Direct, stream_address: address.clone(), address, child })
+    Ok(Target::new(Name::Direct, address, child))
 }

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Name, Target, free_address, spawn};
+use super::{Name, Setting, Target, free_address, spawn};
 
-pub(crate) fn start(program: &Path, engine: &str, threads: usize) -> Result<Target> {
+pub(crate) fn start(program: &Path, setting: &Setting<'_>) -> Result<Target> {
     let address = free_address()?;
     let mut command = Command::new(program);
-    command.args(["--listen", &address, "--upstream", engine]);
-    let child = spawn(command.args(["--threads", &threads.to_string()]))?;
-    Ok(Target { name: Name::Pingora, stream_address: address.clone(), address, child })
+    command.args(["--listen", &address, "--upstream", setting.engine]);
+    let child = spawn(command.args(["--threads", &setting.threads.to_string()]))?;
+    Ok(Target::new(Name::Pingora, address, child))
 }

@@ -7,7 +7,7 @@ mod steps;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::{browser, check, clients, e2e, fuzz, llamacpp, prerequisites, program};
+use crate::{browser, check, clients, e2e, endurance, fuzz, llamacpp, prerequisites, program};
 pub(crate) use counts::Counts;
 pub(crate) use steps::{Steps, watched};
 
@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     clients::steps(&mut steps);
     browser::steps(&mut steps);
     fuzz::steps(&mut steps);
+    endurance::steps(&mut steps, arguments.full);
     llamacpp::steps(&mut steps, arguments.full);
     e2e::steps(&mut steps, arguments.full);
     licences(&mut steps);
@@ -38,16 +39,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let mut docs = program::cargo();
         docs.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         steps.command("documentation", &mut docs);
-        let mut kills = program::cargo();
-        kills.args([
-            "test",
-            "--package",
-            "flexinfer-node",
-            "--test",
-            "suite",
-            "killed_at_any_moment",
-        ]);
+        let mut kills = node_test("killed_at_any_moment");
         steps.command("loads killed 200 times", kills.env("FLEXINFER_KILLS", "200"));
+        let mut many = node_test("a_great_many_small_files");
+        steps.command("a load of 100,000 files", many.env("FLEXINFER_FILES", "100000"));
         steps.run("short bench", |_| crate::bench::run(&crate::bench::Arguments::quick()));
         steps.run("bench of the node", |_| {
             crate::bench_node::run(&crate::bench_node::Arguments::full())
@@ -58,6 +53,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{failed} step(s) failed");
     }
     Ok(())
+}
+
+/// One test of the node's program.
+fn node_test(name: &str) -> std::process::Command {
+    let mut test = program::cargo();
+    test.args(["test", "--package", "flexinfer-node", "--test", "suite", name]);
+    test
 }
 
 fn lints() -> std::process::Command {
