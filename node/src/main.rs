@@ -1,5 +1,6 @@
 //! The node's program: reads the command line, runs one subcommand and gives its exit status.
 
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -7,6 +8,7 @@ use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
 use flexinfer_node::{agent, bench, check, clean, fetch, flash};
 use flexinfer_telemetry::log;
+use tokio::runtime::{Builder, Runtime};
 
 /// What a GPU node needs: its labels, weights brought to where the engine reads them, and how fast it is
 /// with them.
@@ -45,9 +47,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// The agent waits far more than it works, on nodes with a great many cores, of which each would have a thread.
+fn runtime(command: &Command) -> io::Result<Runtime> {
+    let mut builder = match command {
+        Command::Agent(_) => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder.enable_all().build()
+}
+
 fn run(line: CommandLine) -> anyhow::Result<Ending> {
     log::begin(line.log.log_format, line.log.log_level).context("the log cannot be set up")?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+    let runtime = runtime(&line.command).context("the runtime cannot be started")?;
     let ending = runtime.block_on(async {
         match line.command {
             Command::Agent(arguments) => agent::run(&arguments).await,

@@ -10,7 +10,7 @@ use crate::sources::download::pattern;
 const NEVER: [&str; 4] = [".cache/", ".git/", ".flexinfer/", ".flash/"];
 
 /// The end of files that a load, ours or the original's, has left unfinished.
-const UNFINISHED: &str = "*.flash-tmp";
+const UNFINISHED: &str = ".flash-tmp";
 
 /// What is not to be copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Wishes {
         if !self.only.is_empty() && !self.only.iter().any(|pattern| names(pattern, path)) {
             return true;
         }
-        let given = self.exclude.iter().map(String::as_str);
-        given.chain(NEVER).chain([UNFINISHED]).any(|pattern| names(pattern, path))
+        let mut given = self.exclude.iter().map(String::as_str).chain(NEVER);
+        path.as_str().ends_with(UNFINISHED) || given.any(|pattern| names(pattern, path))
     }
 
     /// Whether nothing below the folder at `path` is wanted.

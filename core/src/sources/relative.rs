@@ -49,7 +49,10 @@ impl RelativePath {
 
     /// This path below `folder`.
     pub fn below(&self, folder: &Path) -> PathBuf {
-        self.names().fold(folder.to_path_buf(), |path, name| path.join(name))
+        let mut path = PathBuf::with_capacity(folder.as_os_str().len() + 1 + self.0.len());
+        path.push(folder);
+        self.names().for_each(|name| path.push(name));
+        path
     }
 }
 

@@ -1,5 +1,6 @@
 //! The workers that copy the pieces of a plan.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -80,6 +81,7 @@ impl<'a> Copying<'a> {
 
     /// Copies everything. The first failure ends it, and removes what is half-written.
     pub(super) fn run(self) -> Result<(), FlashError> {
+        self.make_folders()?;
         std::thread::scope(|scope| {
             for _ in 0..self.arguments.concurrency.min(self.pieces.len()) {
                 scope.spawn(|| self.work());
@@ -87,6 +89,17 @@ impl<'a> Copying<'a> {
         });
         let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Makes the folders of all copies, each once and not once a file.
+    fn make_folders(&self) -> Result<(), FlashError> {
+        let paths = self.files.iter().map(|file| file.entry.found.path.as_str());
+        let folders = paths.map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder));
+        for folder in folders.collect::<BTreeSet<_>>() {
+            let folder = self.arguments.dst.join(folder);
+            fs::create_dir_all(&folder).map_err(|error| FlashError::writing(&folder, error))?;
+        }
+        Ok(())
     }
 
     fn work(&self) {
@@ -108,11 +121,12 @@ impl<'a> Copying<'a> {
         let reading = |error| FlashError::reading(&entry.file, error);
         let part = file.part(self.arguments)?;
         let source = File::open(&entry.file).map_err(reading)?;
-        entry.is_still(&source.metadata().map_err(reading)?)?;
         let own;
         let copy = if piece.length == entry.found.length {
+            // Whether it is still the one that was looked at shows when all of it is there.
             &part.file
         } else {
+            entry.is_still(&source.metadata().map_err(reading)?)?;
             own = part.open_again().map_err(|error| FlashError::writing(part.path(), error))?;
             &own
         };
@@ -126,12 +140,14 @@ impl<'a> Copying<'a> {
                 self.span(&ends, span.map_err(reading)?, mover)?;
             }
         } else {
-            advise_to_read_ahead(&source, piece);
+            if piece.length > mover.size() {
+                advise_to_read_ahead(&source, piece);
+            }
             self.span(&ends, range, mover)?;
         }
         if file.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             file.part.lock().unwrap_or_else(PoisonError::into_inner).take();
-            self.finish(entry, &part)?;
+            self.finish(&ends)?;
         }
         Ok(())
     }
@@ -170,8 +186,10 @@ impl<'a> Copying<'a> {
     }
 
     /// All pieces are there: checks the copy and gives it its name.
-    fn finish(&self, entry: &Entry, part: &Part) -> Result<(), FlashError> {
-        let metadata = fs::metadata(&entry.file);
+    fn finish(&self, ends: &Ends<'_>) -> Result<(), FlashError> {
+        let (entry, part) = (ends.entry, ends.part);
+        // Another file that came under its name is found by the look after all copies.
+        let metadata = ends.source.metadata();
         let metadata = metadata.map_err(|error| FlashError::reading(&entry.file, error))?;
         entry.is_still(&metadata)?;
         if self.arguments.verify {

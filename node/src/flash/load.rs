@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use flexinfer_core::loading::{Plan, Present};
 use flexinfer_core::sources::RelativePath;
+use flexinfer_core::sources::weights::Format;
 use flexinfer_fetching::check_weights;
 
 use super::arguments::Arguments;
@@ -57,7 +58,9 @@ fn once(
     let found = wishes.choose(seen.iter().map(|entry| entry.found.clone()).collect());
     let plan = Plan::new(found, |path| present(&path.below(&arguments.dst)));
     let entries = in_order(&plan, &seen);
-    for entry in &entries {
+    // Most files of a folder with a great many are of no format that could be checked.
+    let checkable = |entry: &&&Entry| Format::of(entry.found.path.file_name()).is_some();
+    for entry in entries.iter().filter(checkable) {
         check_weights(&entry.source(&arguments.src)).map_err(FlashError::Damaged)?;
     }
     sweep(arguments, &plan)?;

@@ -5,6 +5,7 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,9 @@ use super::walk::Entry;
 
 /// The end of the name, as the original's, so that either clears away what the other left.
 pub(super) const SUFFIX: &str = ".flash-tmp";
+
+/// Up to this length a file is written at once, and either fits or does not.
+const ONE_WRITE: u64 = 32 << 10;
 
 pub(super) struct Part {
     pub(super) file: File,
@@ -21,18 +25,18 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Begins the copy of `entry` that will be called `target`, and takes the room for it.
+    /// Begins the copy of `entry` that will be called `target`, in a folder that is there, and takes
+    /// the room for it, if it is long enough for that to matter.
     pub(super) fn begin(entry: &Entry, target: PathBuf) -> io::Result<Self> {
         let folder = target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
         let path = folder.join(format!(".{}{SUFFIX}", unique()));
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         let part = Self { file, path, target, published: AtomicBool::new(false) };
         let length = entry.found.length;
-        if entry.found.stored == length {
-            preallocate(&part.file, length)?;
-        } else {
+        if entry.found.stored < length {
             part.file.set_len(length)?;
+        } else if length > ONE_WRITE {
+            preallocate(&part.file, length)?;
         }
         Ok(part)
     }
@@ -61,11 +65,14 @@ impl Part {
         // On a disk, a name must not outlive a power cut that its content does not; in memory it
         // costs nothing.
         self.file.sync_data()?;
-        if self.target.is_dir() {
-            // An earlier state of the source had a folder of this name.
-            fs::remove_dir_all(&self.target)?;
+        match fs::rename(&self.path, &self.target) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                // An earlier state of the source had a folder of this name.
+                fs::remove_dir_all(&self.target)?;
+                fs::rename(&self.path, &self.target)?;
+            }
+            renamed => renamed?,
         }
-        fs::rename(&self.path, &self.target)?;
         self.published.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -98,8 +105,11 @@ fn preallocate(file: &File, length: u64) -> io::Result<()> {
 
 /// A name that no other load has, on this node or another that shares the destination.
 fn unique() -> String {
+    static LOAD: LazyLock<String> = LazyLock::new(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{}-{}", std::process::id(), now.as_nanos())
+    });
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}-{}-{count}", std::process::id(), now.as_nanos())
+    format!("{}-{count}", *LOAD)
 }

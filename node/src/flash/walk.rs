@@ -108,15 +108,22 @@ impl Walk<'_> {
             if cache && entry.file_name() == "blobs" {
                 continue;
             }
-            let shown = shown.join(entry.file_name());
-            let below = below(path, &entry, &shown)?;
-            let kind = entry.file_type().map_err(|error| FlashError::reading(&shown, error))?;
+            let below = below(path, &entry, shown)?;
+            let shown = || shown.join(entry.file_name());
+            let kind = entry.file_type().map_err(|error| FlashError::reading(&shown(), error))?;
             if self.wishes.leaves_out(&below)
                 || (!kind.is_file() && self.wishes.leaves_out_folder(&below))
             {
                 continue;
             }
-            self.entry(&entry.path(), &shown, below, kind.is_symlink())?;
+            if kind.is_file() {
+                // Asked for by its name in the open folder: a whole path is slower to look up.
+                let metadata = entry.metadata();
+                let metadata = metadata.map_err(|error| FlashError::reading(&shown(), error))?;
+                self.file(entry.path(), &shown, below, &metadata)?;
+            } else {
+                self.entry(&entry.path(), &shown(), below, kind.is_symlink())?;
+            }
         }
         self.within.pop();
         Ok(())
@@ -137,15 +144,22 @@ impl Walk<'_> {
         if !metadata.is_file() {
             return Err(bad(shown, "it is neither a file nor a folder; exclude it"));
         }
-        let stored = stored(&real, &metadata).map_err(|error| FlashError::reading(shown, error))?;
+        self.file(real, &|| shown.to_path_buf(), below, &metadata)
+    }
+
+    fn file(
+        &mut self,
+        real: PathBuf,
+        shown: &dyn Fn() -> PathBuf,
+        below: RelativePath,
+        metadata: &Metadata,
+    ) -> Result<(), FlashError> {
+        let stored = stored(&real, metadata);
+        let stored = stored.map_err(|error| FlashError::reading(&shown(), error))?;
+        let (length, modified) = (metadata.len(), modified(metadata));
         self.entries.push(Entry {
-            found: Found {
-                path: below,
-                length: metadata.len(),
-                stored,
-                modified: modified(&metadata),
-            },
-            identity: Identity::of(&metadata),
+            found: Found { path: below, length, stored, modified },
+            identity: Identity::of(metadata),
             file: real,
         });
         Ok(())
@@ -176,10 +190,11 @@ fn below(
     shown: &Path,
 ) -> Result<RelativePath, FlashError> {
     let name = entry.file_name();
-    let name = name.to_str().ok_or_else(|| bad(shown, "its name is not text; rename it"))?;
-    let path = folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"));
+    let bad = |why| bad(&shown.join(&name), why);
+    let text = name.to_str().ok_or_else(|| bad("its name is not text; rename it"))?;
+    let path = folder.map_or_else(|| text.to_owned(), |folder| format!("{folder}/{text}"));
     RelativePath::parse(&path).map_err(|_| {
-        bad(shown, "its name has a backslash or a control character in it; rename or exclude it")
+        bad("its name has a backslash or a control character in it; rename or exclude it")
     })
 }
 

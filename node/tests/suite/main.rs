@@ -15,5 +15,6 @@ mod fetching;
 mod flash;
 mod flash_interrupted;
 mod flash_links;
+mod flash_memory;
 mod flash_peers;
 mod world;

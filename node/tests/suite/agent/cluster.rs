@@ -153,10 +153,7 @@ fn the_metrics_page_has_the_originals_names() {
     let cluster = ApiServer::new();
     let node = Node::new().tool("nvidia-smi", &printing(CSV));
     let mut running = Running::start(&mut agent(&node, &cluster));
-    let lines = BufReader::new(running.0.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut addresses = lines.filter_map(|line| Some(line.split_once("address=")?.1.to_owned()));
-    let address = addresses.next().unwrap();
-    let port = address.trim().rsplit(':').next().unwrap().parse().unwrap();
+    let port = metrics_port(&mut running);
     cluster.wait_until("labelled", |node| label(node, "gpu.count") == "1");
     let page = page(port);
     for line in [
@@ -169,7 +166,17 @@ fn the_metrics_page_has_the_originals_names() {
     }
 }
 
-fn page(port: u16) -> String {
+/// Where it serves its metrics, which it tells. Its log is read on to the end.
+pub(super) fn metrics_port(running: &mut Running) -> u16 {
+    let log = BufReader::new(running.0.stderr.take().unwrap());
+    let mut lines = log.lines().map_while(Result::ok);
+    let address = lines.find_map(|line| Some(line.split_once("address=")?.1.to_owned())).unwrap();
+    // A pipe that nobody reads stops its writer once it is full.
+    std::thread::spawn(move || lines.for_each(drop));
+    address.trim().rsplit(':').next().unwrap().parse().unwrap()
+}
+
+pub(super) fn page(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").unwrap();
     let mut page = String::new();

@@ -3,6 +3,7 @@
 
 pub(crate) mod api_server;
 mod cluster;
+mod frugal;
 mod metadata;
 mod nvml;
 mod spot;
