@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 const BYTES_OF_A_NAME: u64 = 8;
 
 /// What an allocator may keep for itself.
-const SLACK: u64 = 4 << 20;
+const SLACK: u64 = 8 << 20;
 
 /// The gateway at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
