@@ -4,6 +4,7 @@
 mod apply;
 mod caching;
 mod error;
+mod pruning;
 mod report;
 mod write;
 
@@ -141,6 +142,7 @@ impl Reconciler {
             lease: sight.lease,
             claims: &sight.claims,
             results: &sight.results,
+            kv_cache_usage: &sight.kv_cache_usage,
             cluster: sight.offers.cluster(),
             settings: &self.settings,
             now: self.world.clock.now(),
@@ -158,6 +160,7 @@ impl Reconciler {
             engine,
             jobs,
             measured,
+            leftovers,
             status,
             announcements,
             verdict,
@@ -174,6 +177,7 @@ impl Reconciler {
         self.report(member, status, verdict.as_ref(), announcements).await?;
         self.metrics.saw(member, verdict.as_ref());
         self.make_jobs(member, jobs).await?;
+        self.prune(member, leftovers).await?;
         self.let_go(member, finalizer).await
     }
 }
@@ -188,6 +192,7 @@ fn seen(member: &Member) -> Seen<'_> {
         pods: member.pods.iter().map(AsRef::as_ref).collect(),
         jobs: member.jobs.iter().map(AsRef::as_ref).collect(),
         job_pods: member.job_pods.iter().map(AsRef::as_ref).collect(),
+        adapters: member.adapters,
         demand: &member.demand,
         name_conflict: member.name_conflict.as_deref(),
         record: member.record.clone(),

@@ -98,10 +98,10 @@ impl Objects {
         }
     }
 
-    /// The settings in force; variables that name images are shown as they are set.
+    /// The settings in force; of images, those that the environment names, by variable.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let Settings {
-            images: _,
+            images,
             shm_size,
             flash,
             pull_secrets,
@@ -127,6 +127,7 @@ impl Objects {
             ("hf-endpoint", json!(hub_endpoint)),
             ("host-folders", json!(host_folders)),
             ("scheduler-name", json!(scheduler)),
+            ("images", json!(images.set())),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

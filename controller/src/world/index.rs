@@ -9,12 +9,13 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_crds::{Model, keys};
+use flexinfer_crds::{LoRAAdapter, Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
 use kube::{Resource, ResourceExt as _};
 
+use super::adapters::Adapters;
 use super::leases::Lease;
 use super::member::{Meaning, Member};
 use super::names::Names;
@@ -36,6 +37,7 @@ pub(super) struct Index {
     results: Results,
     nodes: Nodes,
     names: Names,
+    adapters: Adapters,
 }
 
 /// A Model and what is remembered of it.
@@ -61,8 +63,15 @@ impl Index {
         let claims = namespace.and_then(|namespace| self.claims.get(namespace).cloned());
         let claims = claims.unwrap_or_default();
         let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
-        let (offers, results) = (self.nodes.offers(), Arc::clone(&self.results));
-        Some(Sight { group: group.clone(), members, lease, claims, offers, results })
+        Some(Sight {
+            group: group.clone(),
+            members,
+            lease,
+            claims,
+            results: Arc::clone(&self.results),
+            offers: self.nodes.offers(),
+            kv_cache_usage: self.nodes.kv_cache_usage(),
+        })
     }
 
     fn member(&self, id: &ModelId) -> Option<Member> {
@@ -73,6 +82,7 @@ impl Index {
             model: Arc::clone(&seen.model),
             effective: seen.meaning.effective.clone(),
             complaints: seen.meaning.complaints.clone(),
+            adapters: self.adapters.of(id),
             demand: seen.demand.clone(),
             record: seen.record.clone(),
             deployment: objects.and_then(|objects| objects.deployment.clone()),
@@ -299,8 +309,22 @@ impl Index {
     }
 
     pub(super) fn see_node(&mut self, node: &Node) -> Vec<GroupId> {
+        let fuller = self.nodes.see_kv_cache(node);
         let changed = self.nodes.see(node);
-        self.all_if(changed)
+        if fuller && !changed { self.groups_on(&node.name_any()) } else { self.all_if(changed) }
+    }
+
+    /// The groups of the models on `node` that have wishes about their key-value cache.
+    fn groups_on(&self, node: &str) -> Vec<GroupId> {
+        let on_it = |pod: &Pod| {
+            pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some(node))
+        };
+        let wishes = self.models.iter().filter(|(_, seen)| seen.model.spec.kv_cache.is_some());
+        let there = wishes.filter(|(id, _)| {
+            let objects = self.objects.get(&Owner::model(id));
+            objects.is_some_and(|found| found.pods.values().any(|pod| on_it(pod)))
+        });
+        there.map(|(id, seen)| seen.meaning.group(id)).collect()
     }
 
     pub(super) fn forget_node(&mut self, node: &Node) -> Vec<GroupId> {
@@ -317,6 +341,27 @@ impl Index {
     pub(super) fn see_runtime_class(&mut self, name: &str, there: bool) -> Vec<GroupId> {
         let changed = self.nodes.see_runtime_class(name, there);
         self.all_if(changed)
+    }
+
+    /// A LoRAAdapter is now this, or is no more.
+    pub(super) fn see_adapter(
+        &mut self,
+        place: (String, String),
+        adapter: Option<&LoRAAdapter>,
+    ) -> Vec<GroupId> {
+        let moved = self.adapters.put(place, adapter);
+        self.groups_of(&moved)
+    }
+
+    /// Forgets the adapters that are not `listed`.
+    pub(super) fn keep_adapters(&mut self, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
+        let moved = self.adapters.keep(listed);
+        self.groups_of(&moved)
+    }
+
+    fn groups_of(&self, models: &[ModelId]) -> Vec<GroupId> {
+        let known = models.iter().filter_map(|id| Some((id, self.models.get(id)?)));
+        known.map(|(id, seen)| seen.meaning.group(id)).collect()
     }
 
     pub(super) fn see_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {

@@ -7,6 +7,7 @@ use flexinfer_core::effective::{Defaults, Effective};
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
+use flexinfer_core::planning::objects::Adapters;
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -22,6 +23,8 @@ pub(crate) struct Member {
     pub(crate) effective: Option<Arc<Effective>>,
     /// What keeps the spec from meaning anything.
     pub(crate) complaints: Vec<Complaint>,
+    /// The LoRA adapters that its engines shall have.
+    pub(crate) adapters: Adapters,
     pub(crate) demand: Demand,
     pub(crate) record: Record,
     pub(crate) deployment: Option<Arc<Deployment>>,

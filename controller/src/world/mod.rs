@@ -3,6 +3,7 @@
 //! An object that this controller has just written is put in with the server's answer, so that no
 //! decision rests on an older sight of it.
 
+mod adapters;
 mod index;
 mod leases;
 mod member;
@@ -55,6 +56,8 @@ pub(crate) struct Sight {
     /// Until when the group's GPU is leased to somebody else.
     pub(crate) lease: Option<Moment>,
     pub(crate) offers: Offers,
+    /// How full the fullest key-value cache of each node is.
+    pub(crate) kv_cache_usage: Arc<BTreeMap<String, f64>>,
     /// The claims of the group's namespace.
     pub(crate) claims: Claims,
     /// What benchmarks have measured.

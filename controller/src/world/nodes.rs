@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flexinfer_core::planning::placing::{Cluster, Offer};
+use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
@@ -26,11 +27,34 @@ impl Offers {
 pub(super) struct Nodes {
     known: BTreeMap<String, Offer>,
     offers: Offers,
+    /// How full the fullest key-value cache of a node is, as its agent measured it.
+    kv_cache_usage: Arc<BTreeMap<String, f64>>,
 }
 
 impl Nodes {
     pub(super) fn offers(&self) -> Offers {
         self.offers.clone()
+    }
+
+    pub(super) fn kv_cache_usage(&self) -> Arc<BTreeMap<String, f64>> {
+        Arc::clone(&self.kv_cache_usage)
+    }
+
+    /// Whether the share in use of the key-value cache on `node` has changed.
+    pub(super) fn see_kv_cache(&mut self, node: &Node) -> bool {
+        let told = node.annotations().get(keys::KV_CACHE_USAGE);
+        let usage = told.and_then(|text| text.trim().parse::<f64>().ok());
+        let usage = usage.filter(|usage| (0.0..=1.0).contains(usage));
+        let name = node.name_any();
+        if self.kv_cache_usage.get(&name).copied() == usage {
+            return false;
+        }
+        let known = Arc::make_mut(&mut self.kv_cache_usage);
+        match usage {
+            Some(usage) => known.insert(name, usage),
+            None => known.remove(&name),
+        };
+        true
     }
 
     /// Whether a placement could come out differently with `node`.
@@ -44,12 +68,14 @@ impl Nodes {
     }
 
     pub(super) fn forget(&mut self, name: &str) -> bool {
+        Arc::make_mut(&mut self.kv_cache_usage).remove(name);
         self.known.remove(name).is_some() && self.changed()
     }
 
     /// Forgets every node that is not in `listed`.
     pub(super) fn keep(&mut self, listed: &[String]) -> bool {
         let before = self.known.len();
+        Arc::make_mut(&mut self.kv_cache_usage).retain(|name, _| listed.contains(name));
         self.known.retain(|name, _| listed.contains(name));
         before != self.known.len() && self.changed()
     }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use flexinfer_core::ids::ModelId;
-use flexinfer_crds::{Model, keys};
+use flexinfer_crds::{LoRAAdapter, Model, keys};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::NamespaceResourceScope;
@@ -62,7 +62,8 @@ pub(crate) fn watch(
     ));
     let leases = watcher::Config::default().labels(keys::GPU_LEASE);
     let listed = || Arc::clone(&listed);
-    tasks.spawn(models(scope.models(), Arc::clone(world), listed()));
+    tasks.spawn(models(scope.untyped::<Model>(), Arc::clone(world), listed()));
+    tasks.spawn(adapters(scope.untyped::<LoRAAdapter>(), Arc::clone(world), listed()));
     tasks.spawn(nodes(Api::all(client.clone()), Arc::clone(world), listed()));
     tasks.spawn(runtime_classes(Api::all(client.clone()), Arc::clone(world), listed()));
     let objects = |kind| Objects { world: Arc::clone(world), listed: listed(), kind };
@@ -133,9 +134,9 @@ impl Scope<'_> {
         )
     }
 
-    /// Models as they are stored, whatever is in them.
-    fn models(&self) -> Api<DynamicObject> {
-        let kind = ApiResource::erase::<Model>(&());
+    /// Objects as they are stored, whatever is in them.
+    fn untyped<K: Resource<DynamicType = ()>>(&self) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<K>(&());
         let client = self.client.clone();
         self.namespace.map_or_else(
             || Api::all_with(client.clone(), &kind),
@@ -203,6 +204,42 @@ fn understood(object: DynamicObject) -> Option<Model> {
             tracing::warn!(namespace, name, %error, "a Model cannot be understood; it is left alone");
         })
         .ok()
+}
+
+/// LoRAAdapters. A cluster that does not know the kind, or does not let us read it, has none.
+async fn adapters(api: Api<DynamicObject>, world: Arc<World>, listed: Listed) {
+    let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
+    let (mut seen, mut first) = (BTreeSet::new(), true);
+    while let Some(event) = events.next().await {
+        let see = |place: (String, String), adapter: Option<&LoRAAdapter>| {
+            world.change(|index, _| index.see_adapter(place, adapter));
+        };
+        match event {
+            Ok(Event::Init) => seen.clear(),
+            Ok(Event::InitDone) => {
+                world.change(|index, _| index.keep_adapters(&seen));
+                complete(&mut first, &listed);
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                let place = object.place();
+                seen.insert(place.clone());
+                let adapter = serde_json::to_value(object).and_then(serde_json::from_value);
+                see(place, adapter.ok().as_ref());
+            }
+            Ok(Event::Delete(object)) => see(object.place(), None),
+            Err(error) => {
+                tracing::debug!(%error, "the watch of LoRAAdapters was interrupted");
+                if not_to_be_had(&error) {
+                    complete(&mut first, &listed);
+                }
+            }
+        }
+    }
+}
+
+fn not_to_be_had(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status))
+        if [403, 404].contains(&status.code))
 }
 
 async fn nodes(api: Api<Node>, world: Arc<World>, listed: Listed) {

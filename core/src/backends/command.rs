@@ -1,9 +1,11 @@
 //! Any other engine: the program of `config.command`, with `{port}`, `{host}` and `{model}` filled
 //! in. What it serves is not known, so that nothing is kept from it.
 
+use flexinfer_crds::model::QuantizationFormat;
+
 use super::engine::Engine;
 use super::keys::{Key, Takes};
-use super::subject::FILES;
+use super::subject::{EVERY_FORMAT, FILES};
 use super::{Api, Complaint, Config, Launch, LaunchError, Placement, Probe, Subject, Vendor};
 use crate::sources::Scheme;
 
@@ -62,6 +64,10 @@ impl Engine for Command {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn quantizations(&self) -> &'static [QuantizationFormat] {
+        EVERY_FORMAT
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {

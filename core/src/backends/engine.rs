@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use flexinfer_crds::model::QuantizationFormat;
 use serde_json::Value;
 
 use super::explain::Clue;
@@ -63,6 +64,11 @@ pub(super) trait Engine: Sync {
 
     /// The schemes of sources it can load; empty where it needs none.
     fn sources(&self) -> &'static [Scheme];
+
+    /// The formats of quantized weights it can load.
+    fn quantizations(&self) -> &'static [QuantizationFormat] {
+        &[]
+    }
 
     /// GPU makers it runs on.
     fn vendors(&self) -> &'static [Vendor] {

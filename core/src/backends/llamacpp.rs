@@ -1,5 +1,7 @@
 //! llama.cpp's `llama-server`, by the option table of its `tools/server/README.md`.
 
+use flexinfer_crds::model::QuantizationFormat;
+
 use super::config::field;
 use super::engine::Engine;
 use super::explain::{Clue, clue};
@@ -203,6 +205,10 @@ impl Engine for LlamaCpp {
         FILES
     }
 
+    fn quantizations(&self) -> &'static [QuantizationFormat] {
+        &[QuantizationFormat::Gguf]
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         if let Some(Source::Ollama(_)) = subject.parsed_source() {
@@ -248,6 +254,8 @@ fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
             field(name),
             format!("`{file}` does not end in .gguf, the only format llama-server reads"),
         )),
+        // What is made of the repository is one file, whose name is known.
+        None if subject.quantized.is_some() => None,
         None if from_hub && !is_gguf(subject.source) => Some(Complaint::error(
             field("ggufFile"),
             "missing; a repository holds many files, name the one to load: ggufFile: \

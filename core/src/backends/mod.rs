@@ -16,6 +16,7 @@ mod metrics;
 mod names;
 mod probe;
 mod progress;
+mod quantizing;
 mod subject;
 
 mod comfyui;
@@ -33,6 +34,8 @@ mod vllm_omni;
 mod tests;
 
 use std::time::Duration;
+
+use flexinfer_crds::model::QuantizationFormat;
 
 use crate::activation::Failure;
 use crate::sources::Scheme;
@@ -113,6 +116,9 @@ impl Backend {
         if let Some(error) = self.check(subject).into_iter().find(|complaint| !complaint.warning) {
             return Err(error.into());
         }
+        if placement.platform == Platform::Process && subject.quantized.is_some() {
+            return Err(quantizing::only_on_clusters().into());
+        }
         let mut launch = engine.launch(&subject, placement)?;
         if !self.starts_engine() {
             return Ok(launch);
@@ -139,6 +145,7 @@ impl Backend {
         let mut complaints = keys::check(subject.config, engine.keys());
         complaints.extend(command_line::command_words(subject.config).err());
         complaints.extend(engine.check(&subject));
+        complaints.extend(quantizing::complaint(self, &subject));
         if subject.config.duration("startupTimeout") == Ok(Some(Duration::ZERO)) {
             let message = "no engine starts in no time; write for example 5m, or leave it out";
             complaints.push(Complaint::error(config::field("startupTimeout"), message));
@@ -173,6 +180,11 @@ impl Backend {
         self.engine().sources()
     }
 
+    /// The formats of quantized weights it can load; empty where it loads none that were made for it.
+    pub fn quantizations(self) -> &'static [QuantizationFormat] {
+        self.engine().quantizations()
+    }
+
     /// The port that the engine's own documentation names: what containers listen on.
     pub fn port(self) -> u16 {
         self.engine().port()
@@ -182,6 +194,15 @@ impl Backend {
     /// whatever comes and queues by itself.
     pub fn slots(self, config: Config<'_>) -> Option<u32> {
         self.engine().slots(config)
+    }
+
+    /// The option by which an engine is told how many sequences it works on at once.
+    pub const SEQUENCES: &str = "maxNumSeqs";
+
+    /// Sequences that the engine works on at once under these options, where it can be told how many.
+    pub fn sequences(self, config: Config<'_>) -> Option<u32> {
+        let told = self.engine().keys().iter().any(|key| key.name == Self::SEQUENCES);
+        self.slots(config).filter(|_| told)
     }
 
     /// The statuses by which the engine says that it can take nothing now and has not begun, besides

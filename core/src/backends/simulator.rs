@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use flexinfer_crds::model::QuantizationFormat;
+
 use super::engine::Engine;
 use super::keys::{Key, Takes, arguments};
-use super::subject::FILES;
+use super::subject::{EVERY_FORMAT, FILES};
 use super::vllm::Vllm;
 use super::{
     Api, Call, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace,
@@ -118,6 +120,10 @@ impl Engine for Simulator {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn quantizations(&self) -> &'static [QuantizationFormat] {
+        EVERY_FORMAT
     }
 
     fn check(&self, _subject: &Subject<'_>) -> Vec<Complaint> {

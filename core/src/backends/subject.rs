@@ -1,7 +1,7 @@
 //! What a backend reads of a Model, taken out of it once.
 
 use flexinfer_crds::Model;
-use flexinfer_crds::model::Vendor;
+use flexinfer_crds::model::{QuantizationFormat, Vendor};
 
 use super::{Complaint, Config};
 use crate::sources::{RelativePath, Scheme, Source};
@@ -21,6 +21,8 @@ pub struct Subject<'a> {
     pub block_size: Option<i64>,
     /// Whether `spec.kvCache.swapSpace` is set.
     pub swap_space: bool,
+    /// `spec.quantize.format`: what is made of the weights before the engine reads them.
+    pub quantized: Option<QuantizationFormat>,
     /// Whether the Model asks for GPUs at all.
     pub wants_gpu: bool,
 }
@@ -36,6 +38,7 @@ impl<'a> From<&'a Model> for Subject<'a> {
             config: Config::of(Some(&spec.config)),
             block_size: cache.and_then(|cache| cache.max_block_size).map(i64::from),
             swap_space: cache.is_some_and(|cache| cache.swap_space.is_some()),
+            quantized: spec.quantize.as_ref().map(|wanted| wanted.format),
             // No block means the processor, as does saying so.
             wants_gpu: spec.gpu.as_ref().is_some_and(|gpu| gpu.vendor != Some(Vendor::Cpu)),
         }
@@ -103,3 +106,12 @@ impl<'a> Subject<'a> {
 
 /// The schemes whose weights are files on the engine's file system.
 pub(super) const FILES: &[Scheme] = &[Scheme::HuggingFace, Scheme::File, Scheme::Pvc];
+
+/// For engines of which nothing else is known than that they are given files.
+pub(super) const EVERY_FORMAT: &[QuantizationFormat] = &[
+    QuantizationFormat::Gguf,
+    QuantizationFormat::Awq,
+    QuantizationFormat::Gptq,
+    QuantizationFormat::Exl2,
+    QuantizationFormat::Fp8,
+];

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use flexinfer_crds::model::QuantizationFormat;
+
 use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
@@ -168,6 +170,11 @@ impl Engine for Vllm {
 
     fn sources(&self) -> &'static [Scheme] {
         FILES
+    }
+
+    fn quantizations(&self) -> &'static [QuantizationFormat] {
+        use QuantizationFormat::{Awq, Fp8, Gguf, Gptq};
+        &[Awq, Gptq, Fp8, Gguf]
     }
 
     fn architectures(&self) -> &'static [(&'static str, Support)] {

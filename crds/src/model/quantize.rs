@@ -67,8 +67,21 @@ pub struct Quantization {
 }
 
 /// A format of smaller weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::EnumIter,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 #[schemars(description = "")]
 pub enum QuantizationFormat {
     /// For llama.cpp and Ollama.
@@ -84,8 +97,11 @@ pub enum QuantizationFormat {
 }
 
 /// Layers that keep their precision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 #[schemars(description = "")]
 pub enum DynamicExclusion {
     /// As the architecture suggests.

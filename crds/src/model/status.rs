@@ -119,6 +119,8 @@ pub enum Phase {
 pub enum LoadingSubstage {
     /// Weights are being fetched from their source.
     Downloading,
+    /// Weights are being made smaller.
+    Quantizing,
     /// The image is being pulled.
     ImagePulling,
     /// The engine reads its weights.

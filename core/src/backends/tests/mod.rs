@@ -38,6 +38,7 @@ impl Sample {
             config: Config::of(Some(&self.config)),
             block_size: self.block_size,
             swap_space: self.swap_space,
+            quantized: None,
             wants_gpu: self.wants_gpu,
         }
     }

@@ -5,10 +5,24 @@ use std::time::Duration;
 use flexinfer_crds::conditions::LoadHindrance;
 use flexinfer_crds::keys;
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use k8s_openapi::jiff::Timestamp;
 
-use super::{Exit, REST, Seen};
+use super::Exit;
 use crate::activation::Reason;
 use crate::planning::objects::spec_hash;
+
+/// What else has to be known of a Job.
+pub(super) struct Sight<'a> {
+    /// How its last pod failed.
+    pub(super) exit: Option<&'a Exit>,
+    /// What that means.
+    pub(super) reason: Option<Reason>,
+    /// The version of the Secret with the hub's token.
+    pub(super) token: Option<&'a str>,
+    /// How long it is left alone after it failed.
+    pub(super) rest: Duration,
+    pub(super) now: Timestamp,
+}
 
 /// How a Job stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,11 +48,11 @@ pub(super) enum Standing {
     },
 }
 
-pub(super) fn standing(job: &Job, wanted: &Job, seen: Seen<'_>) -> Standing {
+pub(super) fn standing(job: &Job, wanted: &Job, sight: &Sight<'_>) -> Standing {
     if job.metadata.deletion_timestamp.is_some() {
         return Standing::Going;
     }
-    if annotation(job, keys::JOB_WORK) != annotation(wanted, keys::JOB_WORK) {
+    if !same_work(job, wanted) {
         return Standing::Other;
     }
     if condition(job, "Complete").is_some() {
@@ -50,12 +64,15 @@ pub(super) fn standing(job: &Job, wanted: &Job, seen: Seen<'_>) -> Standing {
     };
     // Another image, secret, node or token may mend what failed.
     let changed = spec_hash(job) != spec_hash(wanted)
-        || annotation(job, keys::JOB_TOKEN).map(String::as_str) != seen.token;
-    let reason =
-        seen.exit.and_then(|exit| u8::try_from(exit.status).ok().and_then(Reason::of_exit_status));
-    let rest = if changed { Some(Duration::ZERO) } else { rest(failed, reason, seen) };
-    let message = message(failed, seen.exit);
-    Standing::Failed { hindrance: hindrance(reason), message, rest }
+        || annotation(job, keys::JOB_TOKEN).map(String::as_str) != sight.token;
+    let rest = if changed { Some(Duration::ZERO) } else { rest(failed, sight) };
+    let message = message(failed, sight.exit);
+    Standing::Failed { hindrance: hindrance(sight.reason), message, rest }
+}
+
+/// Whether two Jobs do the same.
+pub(super) fn same_work(one: &Job, other: &Job) -> bool {
+    annotation(one, keys::JOB_WORK) == annotation(other, keys::JOB_WORK)
 }
 
 fn annotation<'j>(job: &'j Job, key: &str) -> Option<&'j String> {
@@ -77,14 +94,14 @@ fn hindrance(reason: Option<Reason>) -> LoadHindrance {
 }
 
 /// How long it is left alone: for ever, if only somebody's change can help.
-fn rest(failed: &JobCondition, reason: Option<Reason>, seen: Seen<'_>) -> Option<Duration> {
+fn rest(failed: &JobCondition, sight: &Sight<'_>) -> Option<Duration> {
     // A volume that is full may be grown; nothing tells us when.
-    if reason.is_some_and(|reason| !reason.transient() && reason != Reason::DiskFull) {
+    if sight.reason.is_some_and(|reason| !reason.transient() && reason != Reason::DiskFull) {
         return None;
     }
-    let since = failed.last_transition_time.as_ref().map_or(seen.now, |time| time.0);
-    let passed = Duration::try_from(seen.now.duration_since(since)).unwrap_or_default();
-    Some(REST.saturating_sub(passed))
+    let since = failed.last_transition_time.as_ref().map_or(sight.now, |time| time.0);
+    let passed = Duration::try_from(sight.now.duration_since(since)).unwrap_or_default();
+    Some(sight.rest.saturating_sub(passed))
 }
 
 fn message(failed: &JobCondition, exit: Option<&Exit>) -> String {

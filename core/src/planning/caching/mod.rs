@@ -5,30 +5,31 @@
 //! 1. The claim: made where the Model names none, grown but never shrunk ([`claim`]).
 //! 2. The Job that fills it or looks at what is on it: done anew when its work is another, when it failed and
 //!    something that matters has changed, or when it failed for a while that is over.
-//! 3. The gate opens.
+//! 3. The Job that makes the weights smaller, where the Model asks for that ([`quantizing`]).
+//! 4. The gate opens.
 
 mod claim;
 mod exit;
 mod job;
+mod quantizing;
+mod task;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
-use flexinfer_crds::model::{CacheStatus, JobPhase};
+use flexinfer_crds::model::{CacheStatus, JobPhase, LoadingSubstage, QuantizationStatus};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::jiff::Timestamp;
 
 pub use claim::{ClaimChange, settled_claim};
 pub use exit::Exit;
 
 use super::objects::{Blueprint, ClaimUse, Filling, Held, Refusal, Work};
-use job::{Standing, standing};
-
-/// How long a Job that failed is left alone before it is tried again by itself.
-const REST: Duration = Duration::from_mins(10);
+use quantizing::{outdated, quantizing};
+use task::Task;
 
 /// What there is on the cluster of a model's cache.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,12 @@ pub struct Seen<'a> {
     pub job: Option<&'a Job>,
     /// How the last pod of that Job ended, if it did.
     pub exit: Option<&'a Exit>,
+    /// The Job that makes the weights smaller.
+    pub quantizer: Option<&'a Job>,
+    /// The pods of that Job.
+    pub quantizer_pods: &'a [&'a Pod],
+    /// What the status says of weights that were made smaller.
+    pub quantized: Option<&'a QuantizationStatus>,
     /// The version of the Secret with the hub's token, if there is one.
     pub token: Option<&'a str>,
     /// Whether claims of this class can grow, where that is known.
@@ -64,6 +71,10 @@ pub struct Caching {
     pub hindrance: Option<LoadHindrance>,
     /// How the Job does.
     pub job: Option<JobPhase>,
+    /// Its name.
+    pub job_name: Option<String>,
+    /// How far the weights are made smaller, and what came of it.
+    pub quantization: Option<QuantizationStatus>,
     /// When to look again without anything having changed.
     pub look_again: Option<Duration>,
     /// Something that the Model asks for and cannot have, which keeps nothing else from going on.
@@ -85,7 +96,8 @@ pub enum CacheStep {
 pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Refusal> {
     let weights = blueprint.weights();
     let Held::Claim { name, made_by } = &weights.held else {
-        return Ok(Caching::open(ConditionReason::NoCacheJob, "no claim has to be filled"));
+        let open = || Caching::open(ConditionReason::NoCacheJob, "no claim has to be filled");
+        return Ok(outdated(seen, None).unwrap_or_else(open));
     };
     let mut note = None;
     let claim = match (seen.claim, made_by) {
@@ -123,16 +135,28 @@ pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Ref
     {
         return Ok(trouble);
     }
-    let uid = claim.metadata.uid.as_deref().unwrap_or_default();
-    let Some(wanted) = blueprint.filling_job(uid)? else {
-        return Ok(Caching {
-            note,
-            ..Caching::open(ConditionReason::PvcBound, "the claim is there")
-        });
+    let jobs = by_jobs(blueprint, claim.metadata.uid.as_deref().unwrap_or_default(), seen)?;
+    let note = note.or_else(|| unbound(name, claim).filter(|_| !jobs.ready));
+    Ok(Caching { note, ..jobs })
+}
+
+/// What to do next on the claim with this `uid`, which is as it shall be.
+fn by_jobs(blueprint: &Blueprint<'_>, uid: &str, seen: Seen<'_>) -> Result<Caching, Refusal> {
+    let weights = blueprint.weights();
+    let quantizer = blueprint.quantizing_job(uid)?;
+    if let Some(outdated) = outdated(seen, quantizer.as_ref()) {
+        return Ok(outdated);
+    }
+    let Some(filler) = blueprint.filling_job(uid)? else {
+        return Ok(Caching::open(ConditionReason::PvcBound, "the claim is there"));
     };
-    let caching = by_job(&weights.filling, wanted, seen);
-    let note = note.or_else(|| unbound(name, claim).filter(|_| !caching.ready));
-    Ok(Caching { note, ..caching })
+    let filled = Task::filling(&weights.filling).next(seen.job, seen.exit, filler, seen);
+    Ok(match (quantizer, &weights.quantized) {
+        (Some(quantizer), Some(quantized)) if filled.ready => {
+            quantizing(quantized, quantizer, seen)
+        }
+        _ => filled,
+    })
 }
 
 impl Caching {
@@ -148,13 +172,29 @@ impl Caching {
             message: message.into(),
             hindrance: None,
             job: None,
+            job_name: None,
+            quantization: None,
             look_again: None,
             note: None,
         }
     }
 
+    /// What is under way, as a part of loading.
+    pub fn substage(&self) -> Option<LoadingSubstage> {
+        if self.job != Some(JobPhase::Running) {
+            return None;
+        }
+        let quantizes = self.reason == ConditionReason::QuantizationRunning;
+        let looks = self.reason == ConditionReason::CacheCheck;
+        match (quantizes, looks) {
+            (true, _) => Some(LoadingSubstage::Quantizing),
+            (false, false) => Some(LoadingSubstage::Downloading),
+            (false, true) => None,
+        }
+    }
+
     /// What the Model's status says of its cache.
-    pub fn status(&self, blueprint: &Blueprint<'_>, seen: Seen<'_>) -> CacheStatus {
+    pub fn status(&self, blueprint: &Blueprint<'_>) -> CacheStatus {
         let weights = blueprint.weights();
         let claim = match &weights.held {
             Held::Claim { name, .. } => Some(name.clone()),
@@ -164,12 +204,10 @@ impl Caching {
             strategy: weights.strategy,
             ready: Some(self.ready),
             pvc_name: claim,
-            job_name: seen
-                .job
-                .and_then(|job| job.metadata.name.clone())
-                .filter(|_| self.job.is_some()),
+            job_name: self.job_name.clone(),
             job_phase: self.job,
             message: Some(self.message.clone()).filter(|message| !message.is_empty()),
+            quantization: self.quantization.clone(),
             ..CacheStatus::default()
         }
     }
@@ -210,82 +248,4 @@ fn unbound(name: &str, claim: &PersistentVolumeClaim) -> Option<String> {
 fn source_trouble(name: &str, claim: Option<&PersistentVolumeClaim>) -> Option<Caching> {
     let Some(claim) = claim else { return Some(missing(name)) };
     trouble(name, claim)
-}
-
-fn by_job(filling: &Filling, wanted: Job, seen: Seen<'_>) -> Caching {
-    let doing = doing(filling);
-    let Some(job) = seen.job else {
-        let message = format!("{} begins", doing.what);
-        let step = Some(CacheStep::Make(Box::new(with_token(wanted, seen.token))));
-        return Caching { step, ..Caching::shut(ConditionReason::PrefetchPending, message) };
-    };
-    let name = job.metadata.name.clone().unwrap_or_default();
-    let again = |message: String| {
-        let step = Some(CacheStep::Delete(name.clone()));
-        Caching { step, ..Caching::shut(ConditionReason::PrefetchPending, message) }
-    };
-    match standing(job, &wanted, seen) {
-        Standing::Going => {
-            let message = "an older Job is being deleted";
-            Caching::shut(ConditionReason::PrefetchPending, message)
-        }
-        Standing::Other => {
-            again("the Job does something else than is wanted now; it is done anew".to_owned())
-        }
-        Standing::Waiting => Caching {
-            job: Some(JobPhase::Pending),
-            hindrance: Some(LoadHindrance::Provisioning),
-            ..Caching::shut(
-                ConditionReason::PrefetchPending,
-                format!("{} has not started", doing.what),
-            )
-        },
-        Standing::Running => Caching {
-            job: Some(JobPhase::Running),
-            hindrance: Some(LoadHindrance::Provisioning),
-            ..Caching::shut(doing.running, format!("{} is under way", doing.what))
-        },
-        Standing::Done => Caching {
-            job: Some(JobPhase::Succeeded),
-            ..Caching::open(ConditionReason::PrefetchSucceeded, "the weights are there")
-        },
-        Standing::Failed { hindrance, message, rest } => {
-            if rest.is_some_and(|rest| rest.is_zero()) {
-                return again(format!("{message}; it is tried again"));
-            }
-            Caching {
-                job: Some(JobPhase::Failed),
-                hindrance: Some(hindrance),
-                look_again: rest,
-                ..Caching::shut(ConditionReason::PrefetchFailed, message)
-            }
-        }
-    }
-}
-
-/// The Job with the version of the token that it is made with: one that failed for want of a token is tried
-/// again when there is another.
-fn with_token(mut job: Job, token: Option<&str>) -> Job {
-    if let Some(token) = token {
-        let annotations = job.metadata.annotations.get_or_insert_default();
-        annotations.insert(flexinfer_crds::keys::JOB_TOKEN.to_owned(), token.to_owned());
-    }
-    job
-}
-
-struct Doing {
-    what: &'static str,
-    running: ConditionReason,
-}
-
-fn doing(filling: &Filling) -> Doing {
-    match filling {
-        Filling::Checked(_) => {
-            Doing { what: "looking at the weights", running: ConditionReason::CacheCheck }
-        }
-        Filling::ByJob(works) if matches!(works.first(), Some(Work::Copy { .. })) => {
-            Doing { what: "copying the weights", running: ConditionReason::CacheCopy }
-        }
-        _ => Doing { what: "fetching the weights", running: ConditionReason::PrefetchRunning },
-    }
 }

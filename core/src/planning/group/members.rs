@@ -11,14 +11,14 @@ pub(super) fn demanded(activity: &Activity) -> bool {
 }
 
 /// The member that `candidate` is in its group's election; `None` for one that has no claim, since
-/// its Model is being deleted or something but its turn keeps it from being started.
+/// its Model is being deleted, it has to go to sleep, or something but its turn keeps it from being started.
 pub(super) fn member(
     candidate: &Candidate<'_>,
     activity: Activity,
     failed: Option<&Failed>,
     all: &[Candidate<'_>],
 ) -> Option<Member> {
-    if candidate.deleted || (candidate.obstructed && !candidate.up()) {
+    if candidate.deleted || candidate.evicted || (candidate.obstructed && !candidate.up()) {
         return None;
     }
     let model = candidate.model;

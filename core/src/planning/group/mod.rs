@@ -39,6 +39,8 @@ pub struct Candidate<'a> {
     pub obstructed: bool,
     /// Its Model is being deleted.
     pub deleted: bool,
+    /// It has to go to sleep, whoever asks for it.
+    pub evicted: bool,
     /// How long its last load took.
     pub last_load: Option<Duration>,
     /// What was remembered of it.

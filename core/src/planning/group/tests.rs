@@ -28,6 +28,7 @@ struct Member {
     demand: Demand,
     obstructed: bool,
     deleted: bool,
+    evicted: bool,
     record: Record,
 }
 
@@ -44,6 +45,7 @@ fn member(name: &str, priority: i32) -> Member {
         demand: Demand::default(),
         obstructed: false,
         deleted: false,
+        evicted: false,
         record: Record::default(),
     }
 }
@@ -101,6 +103,7 @@ fn decided(members: &[Member], lease: Option<Moment>, now: u64) -> Plan {
             demand: &member.demand,
             obstructed: member.obstructed,
             deleted: member.deleted,
+            evicted: member.evicted,
             last_load: None,
             record: member.record.clone(),
         })
@@ -305,6 +308,18 @@ fn a_deleted_model_holds_the_gpu_until_its_pods_are_gone() {
     let gone = Member { engine: Engine::default(), ..deleted };
     let plan = decided(&[gone, asked], None, 101);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![0, 1], &Standing::Gone));
+}
+
+#[test]
+fn an_evicted_model_finishes_what_it_serves_and_may_then_come_back() {
+    let full = Member { evicted: true, ..member("a", 200).ready(20).reports(1, 3, 100) };
+    let plan = decided(std::slice::from_ref(&full), None, 100);
+    assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Draining));
+    let done = Member { record: plan.verdicts[0].record.clone(), ..full.reports(0, 3, 101) };
+    let plan = decided(std::slice::from_ref(&done), None, 102);
+    assert_eq!(replicas(&plan), [0]);
+    let asleep = Member { evicted: false, engine: Engine::default(), ..done };
+    assert_eq!(replicas(&decided(&[asleep], None, 103)), [1], "with an empty cache");
 }
 
 #[test]

@@ -18,6 +18,16 @@ pub struct Blueprint<'a> {
     pub(super) settings: &'a Settings,
     pub(super) backend: Backend,
     pub(super) weights: Weights,
+    adapters: Adapters,
+}
+
+/// The LoRA adapters that a model's engines shall have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adapters {
+    /// How many.
+    pub count: u32,
+    /// The largest rank that any of them asks for.
+    pub rank: Option<u32>,
 }
 
 /// The folder for files that an engine reads at its start; a ConfigMap is mounted there.
@@ -35,7 +45,14 @@ impl<'a> Blueprint<'a> {
             Refusal::new(ConditionReason::BackendUnsupported, error.to_string())
         })?;
         let weights = Weights::of(model, effective, backend, settings)?;
-        Ok(Self { model, effective, placement, settings, backend, weights })
+        let adapters = Adapters::default();
+        Ok(Self { model, effective, placement, settings, backend, weights, adapters })
+    }
+
+    /// The same with room for these adapters in the engine.
+    #[must_use]
+    pub fn with_adapters(self, adapters: Adapters) -> Self {
+        Self { adapters, ..self }
     }
 
     /// Where the weights are and how they get there.
@@ -56,8 +73,8 @@ impl<'a> Blueprint<'a> {
             port: self.backend.port(),
             model: self.weights.place.clone(),
             gpu: self.placement.gpu(),
-            adapters: 0,
-            adapter_rank: None,
+            adapters: self.adapters.count,
+            adapter_rank: self.adapters.rank,
             // The image's own entry point.
             simulator_program: Some(String::new()),
             data_dir: FILES.to_owned(),

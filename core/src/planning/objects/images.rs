@@ -38,6 +38,11 @@ impl Images {
         Self { variables }
     }
 
+    /// Every variable that is set, with its image.
+    pub const fn set(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
     /// The engine's image for `spec` on these GPUs, pinned by `imageDigest` where that is set.
     pub fn engine(&self, spec: &ModelSpec, backend: Backend, gpu: &Gpu) -> Result<String, Refusal> {
         let own = spec.image.as_deref().map(str::trim).filter(|image| !image.is_empty());
@@ -78,25 +83,18 @@ impl Images {
 
     /// The image that makes weights of `format` on these GPUs.
     pub fn quantizer(&self, format: QuantizationFormat, gpu: &Gpu) -> Result<String, Refusal> {
-        let name = match format {
-            QuantizationFormat::Gguf => "GGUF",
-            QuantizationFormat::Awq => "AWQ",
-            QuantizationFormat::Gptq => "GPTQ",
-            QuantizationFormat::Exl2 => "EXL2",
-            QuantizationFormat::Fp8 => "FP8",
-        };
         let mut names = Vec::new();
         if gpu.vendor == Vendor::Amd {
             let architecture = gpu.architecture.as_deref().unwrap_or_default().to_uppercase();
-            names.push(format!("FLEXINFER_QUANTIZER_{name}_ROCM_{architecture}_IMAGE"));
-            names.push(format!("FLEXINFER_QUANTIZER_{name}_ROCM_IMAGE"));
+            names.push(format!("FLEXINFER_QUANTIZER_{format}_ROCM_{architecture}_IMAGE"));
+            names.push(format!("FLEXINFER_QUANTIZER_{format}_ROCM_IMAGE"));
         }
-        names.push(format!("FLEXINFER_QUANTIZER_{name}_IMAGE"));
+        names.push(format!("FLEXINFER_QUANTIZER_{format}_IMAGE"));
         names.push("FLEXINFER_RUNTIME_IMAGE".to_owned());
         names.iter().find_map(|name| self.get(name)).ok_or_else(|| {
             let message = format!(
-                "spec.quantize: there is no public image that makes {name}; set \
-                 FLEXINFER_QUANTIZER_{name}_IMAGE on the controller"
+                "spec.quantize: there is no public image that makes {format}; set \
+                 FLEXINFER_QUANTIZER_{format}_IMAGE on the controller"
             );
             Refusal::new(ConditionReason::ImageNotConfigured, message)
         })

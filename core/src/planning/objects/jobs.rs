@@ -19,7 +19,12 @@ use crate::activation::Reason;
 const TRIES: i32 = 3;
 
 /// The group that may write to a claim that a Job fills.
-const GROUP: i64 = 65_532;
+pub(super) const GROUP: i64 = 65_532;
+
+/// The component that a Job is which fills a claim or looks at it.
+pub(in crate::planning) const FILLER: &str = "cache-job";
+/// The component that a Job is which quantizes.
+pub(in crate::planning) const QUANTIZER: &str = "quantize-job";
 
 impl Blueprint<'_> {
     /// The Job that fills or looks at the claim with this uid; `None` where no Job has to.
@@ -34,7 +39,7 @@ impl Blueprint<'_> {
         if self.weights.writable {
             pod.security_context.get_or_insert_default().fs_group = Some(GROUP);
         }
-        Ok(Some(self.job(suffix, &work, pod)))
+        Ok(Some(self.job(suffix, FILLER, &work, pod)))
     }
 
     fn check(&self, path: &str) -> Result<Steps, Refusal> {
@@ -46,7 +51,7 @@ impl Blueprint<'_> {
     }
 
     /// A pod that takes `steps` one after the other, with the weights' volume.
-    fn job_pod(&self, mut steps: Steps) -> Result<PodSpec, Refusal> {
+    pub(super) fn job_pod(&self, mut steps: Steps) -> Result<PodSpec, Refusal> {
         let last: Vec<Container> = steps.containers.pop().into_iter().collect();
         let mut volumes: Vec<Volume> = steps.volumes;
         if !volumes.iter().any(|volume| volume.name == MODEL) {
@@ -67,9 +72,15 @@ impl Blueprint<'_> {
 
     /// A Job of `pod`. `work` is what it does: a Job that did the same, with another image, need not be done
     /// again.
-    pub(super) fn job(&self, suffix: &str, work: &serde_json::Value, pod: PodSpec) -> Job {
+    pub(super) fn job(
+        &self,
+        suffix: &str,
+        component: &str,
+        work: &serde_json::Value,
+        pod: PodSpec,
+    ) -> Job {
         let name = names::with_suffix(&self.effective.id.name, suffix);
-        let mut metadata = metadata(self.model, self.effective, name, "cache-job");
+        let mut metadata = metadata(self.model, self.effective, name, component);
         let annotations = metadata.annotations.get_or_insert_default();
         let source = self.model.spec.source.clone().unwrap_or_default();
         annotations.insert(keys::JOB_SOURCE.to_owned(), source);
@@ -77,7 +88,7 @@ impl Blueprint<'_> {
         annotations.insert(keys::JOB_WORK.to_owned(), work);
         let labels = Texts::from([
             (keys::MANAGED_BY.to_owned(), keys::MANAGED_BY_FLEXINFER.to_owned()),
-            (keys::COMPONENT.to_owned(), "cache-job".to_owned()),
+            (keys::COMPONENT.to_owned(), component.to_owned()),
             // Not the model's own label: its Service would find the Job's pods.
             (keys::CACHE.to_owned(), names::label_value(&self.effective.id.name)),
         ]);
@@ -102,13 +113,23 @@ fn suffix(works: &[Work]) -> &'static str {
     }
 }
 
-/// What our own program says by its exit status is not tried again: a gated repository stays gated (K8S-20).
 /// A node that goes away is nobody's fault.
-fn policy() -> PodFailurePolicy {
+pub(super) fn disruptions() -> PodFailurePolicy {
     let disrupted = k8s_openapi::api::batch::v1::PodFailurePolicyOnPodConditionsPattern {
         type_: "DisruptionTarget".to_owned(),
         status: Some("True".to_owned()),
     };
+    let rule = PodFailurePolicyRule {
+        action: "Ignore".to_owned(),
+        on_pod_conditions: Some(vec![disrupted]),
+        ..PodFailurePolicyRule::default()
+    };
+    PodFailurePolicy { rules: vec![rule] }
+}
+
+/// What our own program says by its exit status is not tried again either: a gated repository stays gated
+/// (K8S-20).
+fn policy() -> PodFailurePolicy {
     let mut values: Vec<_> = Reason::lasting_exit_statuses().map(i32::from).collect();
     values.sort_unstable();
     let lasting = PodFailurePolicyOnExitCodesRequirement {
@@ -116,18 +137,11 @@ fn policy() -> PodFailurePolicy {
         values,
         container_name: None,
     };
-    PodFailurePolicy {
-        rules: vec![
-            PodFailurePolicyRule {
-                action: "Ignore".to_owned(),
-                on_pod_conditions: Some(vec![disrupted]),
-                ..PodFailurePolicyRule::default()
-            },
-            PodFailurePolicyRule {
-                action: "FailJob".to_owned(),
-                on_exit_codes: Some(lasting),
-                ..PodFailurePolicyRule::default()
-            },
-        ],
-    }
+    let mut policy = disruptions();
+    policy.rules.push(PodFailurePolicyRule {
+        action: "FailJob".to_owned(),
+        on_exit_codes: Some(lasting),
+        ..PodFailurePolicyRule::default()
+    });
+    policy
 }

@@ -25,6 +25,7 @@ mod litellm;
 mod metadata;
 mod pod;
 mod probes;
+mod quantizer;
 mod refusal;
 mod service;
 mod settings;
@@ -37,11 +38,13 @@ pub mod names;
 mod tests;
 
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
-pub use blueprint::Blueprint;
+pub use blueprint::{Adapters, Blueprint};
+pub(super) use jobs::{FILLER, QUANTIZER};
+
 pub use images::{Images, pinned};
 pub use metadata::spec_hash;
 pub(crate) use pod::selected;
 pub use refusal::Refusal;
 pub use service::{Serving, service};
 pub use settings::{Benchmarks, FlashDefaults, SecretKey, Settings};
-pub use weights::{ClaimUse, Filling, Held, Weights, Work};
+pub use weights::{ClaimUse, Filling, Held, Quantized, Weights, Work};

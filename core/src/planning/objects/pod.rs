@@ -35,7 +35,10 @@ impl Blueprint<'_> {
         let flash = self.flash()?;
         if let Some(volume) = self.weights_volume() {
             // What a Job has fetched is found whole at once; what no Job has, the pod fetches itself.
-            if let Filling::AtStart(works) | Filling::ByJob(works) = &self.weights.filling {
+            // What was made of them does not need them any more.
+            if let Filling::AtStart(works) | Filling::ByJob(works) = &self.weights.filling
+                && self.weights.quantized.is_none()
+            {
                 let steps = self.steps(works)?;
                 initial.extend(steps.containers);
                 mounted.volumes.extend(steps.volumes);

@@ -16,6 +16,7 @@ pub(super) fn candidate<'a>(
         demand: member.demand,
         obstructed: drawn.obstacle.is_some(),
         deleted: deleted_at(member.model).is_some(),
+        evicted: drawn.pressure.evict,
         last_load: last_load(member.model.status.as_ref()),
         record: member.record.clone(),
     }

@@ -4,6 +4,7 @@
 mod candidates;
 mod memory;
 mod objects;
+mod pressure;
 mod weights;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
+use flexinfer_crds::conditions::ConditionType;
 use flexinfer_crds::model::ModelStatus;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -27,8 +29,9 @@ use crate::planning::benchmarking::Measured;
 use crate::planning::caching::CacheStep;
 use crate::planning::group::{Candidate, Plan as Decision, Record, Standing, Verdict, decide};
 use crate::planning::model::{Demand, Engine};
-use crate::planning::objects::Settings;
+use crate::planning::objects::{Adapters, Settings};
 use crate::planning::placing::Cluster;
+use crate::planning::pruning::{Leftover, pruning};
 use crate::planning::status::{
     Announcement, Obstacle, Situation, announcements, last_load, status,
 };
@@ -60,6 +63,8 @@ pub struct Seen<'a> {
     pub jobs: Vec<&'a Job>,
     /// The pods of those Jobs.
     pub job_pods: Vec<&'a Pod>,
+    /// The LoRA adapters that its engines shall have.
+    pub adapters: Adapters,
     /// What gateways report.
     pub demand: &'a Demand,
     /// Who else claims one of its names, in a sentence.
@@ -79,6 +84,8 @@ pub struct Observed<'a> {
     pub lease: Option<Moment>,
     /// What is known of the cluster.
     pub cluster: Cluster<'a>,
+    /// How full the fullest key-value cache of each node is, where that was measured.
+    pub kv_cache_usage: &'a BTreeMap<String, f64>,
     /// The claims of the group's namespace, by name.
     pub claims: &'a BTreeMap<String, Arc<PersistentVolumeClaim>>,
     /// The ConfigMap of all benchmarks' results.
@@ -108,6 +115,8 @@ pub struct Wanted {
     pub jobs: Vec<Job>,
     /// How fast it is where it serves now.
     pub measured: Option<Measured>,
+    /// Pods that nobody needs any more.
+    pub leftovers: Vec<Leftover>,
     /// The status.
     pub status: ModelStatus,
     /// What to tell about the change of status.
@@ -160,10 +169,12 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     let engines: Vec<Engine> =
         observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
     let decision = decided(observed, &drawn, &engines);
-    let later = drawn.iter().flat_map(|drawn| {
-        [drawn.weights.look_again, drawn.benchmarking.look_again].into_iter().flatten()
-    });
-    let looks: Vec<Moment> = later.map(|later| observed.now + later).collect();
+    let own: Vec<Moment> = observed
+        .members
+        .iter()
+        .zip(&drawn)
+        .flat_map(|(member, drawn)| looks_again(observed, member, drawn))
+        .collect();
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut verdicts = decision.verdicts.into_iter();
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
@@ -177,8 +188,20 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
         .iter()
         .filter_map(|member| Some(deleted_at(member.model)? + DELETION_LIMIT));
     let later = deletions.filter(|moment| *moment > observed.now).min();
-    let revisit = [decision.revisit, later].into_iter().flatten().chain(looks).min();
+    let revisit = [decision.revisit, later].into_iter().flatten().chain(own).min();
     Plan { wanted, revisit }
+}
+
+/// When to look again for what a member has of its own.
+fn looks_again(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    drawn: &Drawn,
+) -> impl Iterator<Item = Moment> {
+    let waits = [drawn.weights.look_again, drawn.benchmarking.look_again];
+    let waits = waits.into_iter().flatten().map(|wait| observed.now + wait);
+    let (_, leftover) = pruning(member.pods.iter().copied(), observed.now);
+    waits.chain([leftover, drawn.pressure.look_again].into_iter().flatten())
 }
 
 fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {
@@ -224,8 +247,9 @@ fn want(
         doubts,
         benchmarking,
         memory,
+        pressure,
     } = drawn;
-    let Weights { step, met, cache, look_again: _ } = weights;
+    let Weights { step, met, cache, substage, look_again: _ } = weights;
     let status = status(&Situation {
         model: member.model,
         group: Some(observed.group),
@@ -240,12 +264,17 @@ fn want(
         cache: memory.status(cache),
         benchmark: benchmarking.standing.as_ref(),
         tokens_per_second: benchmarking.measured.as_ref().map(|found| found.tokens_per_second),
+        caching: substage,
+        kv_cache: pressure.status,
         now: observed.now,
     });
     let coming = verdict.as_ref().and_then(|verdict| verdict.record.coming);
     let deleted = deleted_at(member.model);
     let deployment = deployment.filter(|_| deleted.is_none());
+    // What runs may not have its new weights yet, or not all of them.
+    let waits = obstacle.is_some_and(|found| found.condition == ConditionType::Cached);
     let engine = match &verdict {
+        Some(verdict) if waits && engine.asked > 0 => objects::kept(member, verdict.replicas),
         Some(verdict) if !elsewhere => wanted_engine(member, deployment, engine, verdict.replicas),
         _ => WantedEngine::Nothing,
     };
@@ -265,6 +294,7 @@ fn want(
             .filter(|_| deleted.is_none())
             .and_then(|verdict| objects::service_of(observed, member, verdict)),
         files: files.filter(|_| deleted.is_none()),
+        leftovers: pruning(member.pods.iter().copied(), observed.now).0,
         caching: step.filter(|_| deleted.is_none()),
         engine,
         announcements: announcements(member.model.status.as_ref(), &status, coming.as_ref()),

@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 
 use super::memory::{Memory, as_before, copies};
+use super::pressure::{as_reconfigured, pressed};
 use super::weights::{Weights, weights};
 use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
 use crate::backends::{Backend, Complaint, Config, Vendor};
@@ -17,6 +18,7 @@ use crate::planning::group::{Standing, Verdict};
 use crate::planning::model::serving_nodes;
 use crate::planning::objects::{Blueprint, Refusal, Serving, names, service};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
+use crate::planning::pressure::Pressure;
 
 /// What could be drawn of a member.
 #[derive(Default)]
@@ -33,6 +35,7 @@ pub(super) struct Drawn {
     pub(super) doubts: Vec<Doubt>,
     pub(super) benchmarking: Benchmarking,
     pub(super) memory: Memory,
+    pub(super) pressure: Pressure,
 }
 
 /// Draws what `member` shall have.
@@ -42,8 +45,10 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     };
     let Ok(backend) = Backend::of(member.model) else { return undrawn(member) };
     let elsewhere = !backend.starts_engine();
+    let pressure = pressed(observed, member, backend);
+    let model = as_reconfigured(member.model, &pressure);
     let (endpoint, memory) = (endpoint(member, backend), as_before(member));
-    let drawn = Drawn { elsewhere, endpoint, memory, ..Drawn::default() };
+    let drawn = Drawn { elsewhere, endpoint, memory, pressure, ..Drawn::default() };
     if let Some(obstacle) = complained(member.complaints) {
         return Drawn { obstacle: Some(obstacle), ..drawn };
     }
@@ -55,8 +60,9 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     };
     let drawn = Drawn { doubts, ..drawn };
     let gpu = gpu(&placement);
-    let blueprint = Blueprint::of(member.model, effective, &placement, observed.settings);
+    let blueprint = Blueprint::of(&model, effective, &placement, observed.settings);
     let objects = blueprint.and_then(|blueprint| {
+        let blueprint = blueprint.with_adapters(member.adapters);
         let (weights, obstacle) = weights(observed, member, &blueprint)?;
         Ok(Drawn {
             elsewhere,
@@ -69,6 +75,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             doubts: drawn.doubts.clone(),
             benchmarking: measured(observed, member, &blueprint),
             memory: copies(observed, member, &blueprint)?,
+            pressure: drawn.pressure.clone(),
         })
     });
     objects.unwrap_or_else(|refusal| Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn })
@@ -115,15 +122,26 @@ pub(super) fn wanted(
     engine: &Engine,
     replicas: u32,
 ) -> WantedEngine {
-    let annotations = member.model.metadata.annotations.as_ref();
-    let autoscaler = annotations.and_then(|all| all.get(keys::AUTOSCALER));
     // One that was never made would begin with Kubernetes' default of one.
-    if autoscaler.is_some_and(|who| who == "external") && member.deployment.is_some() {
+    if scaled_elsewhere(member) && member.deployment.is_some() {
         let step = ((engine.asked == 0) != (replicas == 0)).then_some(replicas);
         return WantedEngine::ScaledElsewhere { deployment: Box::new(deployment), step };
     }
     deployment.spec.replicas = i32::try_from(replicas).ok();
     WantedEngine::Deployment(Box::new(deployment))
+}
+
+/// What runs goes on as it is, with so many replicas as far as they are this controller's to say.
+pub(super) fn kept(member: &Seen<'_>, replicas: u32) -> WantedEngine {
+    let theirs = scaled_elsewhere(member) && replicas > 0;
+    if theirs { WantedEngine::Nothing } else { WantedEngine::Scaled(replicas) }
+}
+
+/// Whether another autoscaler says how many replicas there are.
+fn scaled_elsewhere(member: &Seen<'_>) -> bool {
+    let annotations = member.model.metadata.annotations.as_ref();
+    let autoscaler = annotations.and_then(|all| all.get(keys::AUTOSCALER));
+    autoscaler.is_some_and(|who| who == "external")
 }
 
 fn complained(complaints: &[Complaint]) -> Option<Obstacle> {

@@ -27,9 +27,11 @@ struct Member {
     pods: Vec<Pod>,
     jobs: Vec<Job>,
     claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
+    kv_cache_usage: BTreeMap<String, f64>,
     demand: Demand,
     results: BTreeMap<String, String>,
     nodes: Vec<Offer>,
+    adapters: Adapters,
 }
 
 fn member(name: &str, spec: ModelSpec) -> Member {
@@ -51,9 +53,11 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         pods: Vec::new(),
         jobs: Vec::new(),
         claims: BTreeMap::new(),
+        kv_cache_usage: BTreeMap::new(),
         demand: Demand::default(),
         results: BTreeMap::new(),
         nodes: Vec::new(),
+        adapters: Adapters::default(),
     }
 }
 
@@ -88,6 +92,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             pods: member.pods.iter().collect(),
             jobs: member.jobs.iter().collect(),
             job_pods: Vec::new(),
+            adapters: member.adapters,
             demand: &member.demand,
             name_conflict: None,
             record: Record::default(),
@@ -96,6 +101,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
         claims: &member.claims,
         results: &member.results,
         cluster: Cluster { nodes: &member.nodes, runtime_classes: &BTreeSet::new() },
+        kv_cache_usage: &member.kv_cache_usage,
         settings: &settings(),
         now: at(now),
     };
@@ -381,4 +387,109 @@ fn a_deleted_model_waits_until_its_copies_are_gone_but_not_for_ever() {
         model.jobs[0].status = Some(ended_as(end));
         assert_eq!(planned_at(&model, 4).finalizer, Finalizer::Remove, "{end}");
     }
+}
+
+/// A model whose engine has been serving on `n1` since second 0.
+fn serving(spec: serde_json::Value) -> Member {
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    model.effective.as_mut().unwrap().min_replicas = 1;
+    let mut there = deployment(&planned(&model)).clone();
+    there.spec.replicas = Some(1);
+    model.deployment = Some(there);
+    let since = serde_json::to_value(time(at(0))).unwrap();
+    let pod = json!({
+        "metadata": { "name": "m-1", "uid": "p1", "creationTimestamp": since },
+        "spec": { "nodeName": "n1", "containers": [{ "name": "model" }] },
+        "status": { "phase": "Running", "conditions": [
+            { "type": "Ready", "status": "True", "lastTransitionTime": since },
+        ] },
+    });
+    model.pods.push(serde_json::from_value(pod).unwrap());
+    model
+}
+
+fn arguments(wanted: &Wanted) -> String {
+    let pod = deployment(wanted).spec.template.spec.clone().unwrap();
+    pod.containers[0].args.clone().unwrap_or_default().join(" ")
+}
+
+#[test]
+fn an_engine_under_pressure_is_started_anew_with_fewer_sequences() {
+    let mut full = serving(json!({
+        "backend": "vllm", "source": "file:///weights", "image": "vllm:1",
+        "config": { "maxNumSeqs": 64 }, "kvCache": { "pressurePolicy": "Reconfigure" },
+    }));
+    full.kv_cache_usage.insert("n1".to_owned(), 0.92);
+    let wanted = planned_at(&full, 60);
+    assert!(arguments(&wanted).contains("--max-num-seqs 32"), "{}", arguments(&wanted));
+    let told = &wanted.announcements.last().unwrap();
+    assert_eq!((told.warning, told.reason.as_str()), (true, "KVCachePressure"));
+    assert_eq!(
+        told.note,
+        "its key-value cache is 92 % full; its engine starts anew with 32 sequences instead of 64"
+    );
+    full.model.status = Some(wanted.status);
+    let again = planned_at(&full, 90);
+    assert!(again.announcements.is_empty(), "{:?}", again.announcements);
+    full.kv_cache_usage.insert("n1".to_owned(), 0.2);
+    let relieved = planned_at(&full, 400);
+    assert!(arguments(&relieved).contains("--max-num-seqs 64"));
+    assert_eq!(relieved.announcements[0].reason, "KVCacheRestored");
+}
+
+#[test]
+fn an_engine_is_started_with_room_for_its_adapters() {
+    let mut model = serving(json!({
+        "backend": "vllm", "source": "file:///weights", "image": "vllm:1", "gpu": { "vendor": "nvidia" },
+    }));
+    assert!(!arguments(&planned(&model)).contains("lora"));
+    model.adapters = Adapters { count: 1, rank: Some(64) };
+    let told = arguments(&planned(&model));
+    assert!(told.contains("--enable-lora --max-loras 4 --max-lora-rank 64"), "{told}");
+}
+
+#[test]
+fn a_model_that_is_evicted_sleeps_and_is_told_of() {
+    let mut full =
+        serving(json!({ "backend": "simulator", "kvCache": { "pressurePolicy": "Evict" } }));
+    full.kv_cache_usage.insert("n1".to_owned(), 0.92);
+    let wanted = planned_at(&full, 60);
+    let kv_cache = wanted.status.kv_cache.clone().unwrap();
+    assert_eq!(kv_cache.evicted, Some(false));
+    // Nothing is in flight.
+    assert_eq!(wanted.verdict.as_ref().unwrap().standing, Standing::Leaving);
+    assert_eq!(deployment(&wanted).spec.replicas, Some(0));
+    full.model.status = Some(wanted.status);
+    let asleep = &mut full;
+    asleep.deployment.as_mut().unwrap().spec.replicas = Some(0);
+    asleep.pods.clear();
+    let wanted = planned_at(asleep, 70);
+    assert_eq!(wanted.status.kv_cache.as_ref().unwrap().evicted, Some(true));
+    assert!(wanted.announcements.iter().any(|told| told.reason == "KVCacheEvicted"));
+}
+
+#[test]
+fn an_engine_serves_on_until_its_new_weights_are_there() {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = serving(spec);
+    let claim = planned(&model).caching;
+    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
+    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
+    model.model.spec.source = Some("HF://org/other".to_owned());
+    let wanted = planned(&model);
+    assert!(matches!(wanted.caching, Some(CacheStep::Make(_))));
+    assert_eq!(wanted.engine, WantedEngine::Scaled(1), "the pod is not changed");
+    assert_eq!(wanted.status.phase, Some(Phase::Ready));
+    assert!(wanted.status.message.unwrap().ends_with("what ran before serves on"));
+}
+
+#[test]
+fn a_pod_that_failed_is_removed_after_a_while() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.pods[0].status.as_mut().unwrap().phase = Some("Failed".to_owned());
+    assert_eq!(planned_at(&model, 299).leftovers, []);
+    let gone = Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() };
+    assert_eq!(planned_at(&model, 300).leftovers, [gone]);
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use flexinfer_crds::conditions::{ConditionReason, ConditionType, Outlook};
 use flexinfer_crds::keys;
-use flexinfer_crds::model::CacheStatus;
+use flexinfer_crds::model::{CacheStatus, LoadingSubstage};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::{CacheStep, Observed, Seen};
 use crate::planning::caching::{self, Caching, Exit, caching};
-use crate::planning::objects::{Blueprint, Filling, Held, Refusal, Work};
+use crate::planning::objects::{Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work};
 use crate::planning::status::Obstacle;
 use crate::planning::time::time;
 
@@ -22,6 +23,8 @@ pub(super) struct Weights {
     pub(super) met: Option<(ConditionReason, String)>,
     /// What the status says of them.
     pub(super) cache: Option<CacheStatus>,
+    /// Which part of loading that is.
+    pub(super) substage: Option<LoadingSubstage>,
     /// When to look again although nothing changed.
     pub(super) look_again: Option<Duration>,
 }
@@ -33,7 +36,11 @@ pub(super) fn weights(
     member: &Seen<'_>,
     blueprint: &Blueprint<'_>,
 ) -> Result<(Weights, Option<Obstacle>), Refusal> {
-    let exit = Exit::of(member.job_pods.iter().copied());
+    let job = member.jobs.iter().copied().find(|job| is_a(job, FILLER));
+    let exit = Exit::of(pods_of(member, job));
+    let quantizer = member.jobs.iter().copied().find(|job| is_a(job, QUANTIZER));
+    let quantizer_pods: Vec<&Pod> = pods_of(member, quantizer).collect();
+    let status = member.model.status.as_ref().and_then(|status| status.cache.as_ref());
     let claim = |name: &str| observed.claims.get(name).map(AsRef::as_ref);
     let held = match &blueprint.weights().held {
         Held::Claim { name, .. } => claim(name),
@@ -42,15 +49,19 @@ pub(super) fn weights(
     let seen = caching::Seen {
         claim: held,
         source: source_of(blueprint).and_then(claim),
-        job: member.jobs.iter().copied().find(|job| sees_to_weights(job)),
+        job,
         exit: exit.as_ref(),
+        quantizer,
+        quantizer_pods: &quantizer_pods,
+        quantized: status.and_then(|cache| cache.quantization.as_ref()),
         token: None,
         can_grow: None,
         now: time(observed.now).0,
     };
     let now = caching(blueprint, seen)?;
-    let cache = Some(now.status(blueprint, seen)).filter(|_| held.is_some());
-    let Caching { ready, step, reason, message, hindrance, job: _, look_again, note } = now;
+    let cache = Some(now.status(blueprint)).filter(|_| held.is_some());
+    let substage = now.substage();
+    let Caching { ready, step, reason, message, hindrance, look_again, note, .. } = now;
     let message = [message].into_iter().chain(note).collect::<Vec<_>>().join("; ");
     let obstacle = (!ready).then(|| Obstacle {
         condition: ConditionType::Cached,
@@ -59,13 +70,23 @@ pub(super) fn weights(
         lasting: hindrance.is_some_and(|found| found.outlook() == Outlook::Terminal),
     });
     let met = ready.then_some((reason, message));
-    Ok((Weights { step, met, cache, look_again }, obstacle))
+    Ok((Weights { step, met, cache, substage, look_again }, obstacle))
 }
 
-/// Whether this is a Job that fills a claim, and no other that was made for the model.
-fn sees_to_weights(job: &Job) -> bool {
+/// Whether a Job that was made for the model is this `component`.
+fn is_a(job: &Job, component: &str) -> bool {
     let labels = job.metadata.labels.as_ref();
-    labels.and_then(|all| all.get(keys::COMPONENT)).is_some_and(|part| part == "cache-job")
+    labels.and_then(|all| all.get(keys::COMPONENT)).is_some_and(|part| part == component)
+}
+
+/// The pods of `job`, by the label that Kubernetes gives them.
+fn pods_of<'s>(member: &'s Seen<'_>, job: Option<&'s Job>) -> impl Iterator<Item = &'s Pod> {
+    let name = job.and_then(|job| job.metadata.name.as_ref());
+    member.job_pods.iter().copied().filter(move |pod| {
+        let labels = pod.metadata.labels.as_ref();
+        let of = labels.and_then(|all| all.get("batch.kubernetes.io/job-name"));
+        name.is_some() && of == name
+    })
 }
 
 /// The claim that weights are copied from.

@@ -5,6 +5,7 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::pressure;
 use crate::planning::group::Coming;
 
 /// An event about a model.
@@ -35,7 +36,7 @@ pub fn announcements(
     let lost = TOLD.iter().filter_map(|kind| lost(*kind, old, new));
     let measured = measured(old, new);
     let changed = phase_change(old, new, coming).into_iter().chain(draining(old, new));
-    changed.chain(lost).chain(measured).collect()
+    changed.chain(pressure::told(old, new)).chain(lost).chain(measured).collect()
 }
 
 fn phase_change(

@@ -5,6 +5,7 @@ mod conditions;
 mod events;
 mod message;
 mod phase;
+mod pressure;
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use flexinfer_crds::Model;
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::{
-    CacheStatus, GpuStatus, LoadingSubstage, Metrics, ModelStatus, SharedGroupState,
+    CacheStatus, GpuStatus, KvCacheStatus, LoadingSubstage, Metrics, ModelStatus, SharedGroupState,
     SharedGroupStatus,
 };
 
@@ -65,10 +66,14 @@ pub struct Situation<'a> {
     pub cached: Option<&'a (ConditionReason, String)>,
     /// Where its weights are.
     pub cache: Option<CacheStatus>,
+    /// What is done to have them there.
+    pub caching: Option<LoadingSubstage>,
     /// How measuring it stands, where the Model asks for that.
     pub benchmark: Option<&'a (ConditionReason, String)>,
     /// How fast it is where it serves now.
     pub tokens_per_second: Option<f64>,
+    /// How full its key-value cache is.
+    pub kv_cache: Option<KvCacheStatus>,
     /// Now.
     pub now: Moment,
 }
@@ -96,6 +101,7 @@ pub fn status(situation: &Situation<'_>) -> ModelStatus {
         metrics: metrics(situation, old.metrics.as_ref()),
         shared_group: shared_group(situation),
         cache: situation.cache.clone(),
+        kv_cache: situation.kv_cache.clone(),
         loading_substage: substage,
         loading_progress_at: progressed,
         ..old.clone()
@@ -103,8 +109,10 @@ pub fn status(situation: &Situation<'_>) -> ModelStatus {
 }
 
 fn substage(situation: &Situation<'_>) -> Option<LoadingSubstage> {
-    let loads = situation.engine.asked > 0 && situation.engine.ready == 0;
-    situation.engine.substage.filter(|_| loads)
+    let engine = situation.engine;
+    let loads = engine.asked > 0 && engine.ready == 0;
+    let caches = situation.caching.filter(|_| engine.ready == 0);
+    engine.substage.filter(|_| loads).or(caches)
 }
 
 fn gpu(situation: &Situation<'_>) -> Option<GpuStatus> {

@@ -89,6 +89,8 @@ impl Case {
             cache: None,
             benchmark: self.benchmark.as_ref(),
             tokens_per_second: self.tokens_per_second,
+            caching: None,
+            kv_cache: None,
             now: at(now),
         })
     }

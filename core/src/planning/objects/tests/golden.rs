@@ -191,3 +191,34 @@ fn a_model_that_asks_to_be_measured() {
     };
     drawn!(sample);
 }
+
+#[test]
+fn vllm_on_amd_with_weights_that_are_quantized_first() {
+    drawn!(
+        Sample::new(json!({
+            "backend": "vllm",
+            "source": "HF://Qwen/Qwen3-8B",
+            "gpu": gpu(),
+            "nodeSelector": { "disk": "fast" },
+            "quantize": {
+                "format": "GPTQ", "bits": 8, "groupSize": 64, "descAct": true, "timeoutSeconds": 600,
+                "calibration": { "maxSamples": 64, "nParallelCalibSamples": 4, "dataset": "org/texts" },
+                "nodeSelector": { "gpu": "large" },
+            },
+        }))
+        .with_image("FLEXINFER_QUANTIZER_GPTQ_ROCM_GFX1100_IMAGE", "registry.example/gptq:rocm")
+        .on(Vendor::Amd, "gfx1100", 2)
+    );
+}
+
+#[test]
+fn llamacpp_on_the_processor_with_a_gguf_made_of_a_repository() {
+    drawn!(
+        Sample::new(json!({
+            "backend": "llamacpp",
+            "source": "HF://Qwen/Qwen3-8B",
+            "quantize": { "format": "GGUF", "ggufType": "Q5_K_M", "maxMemoryGB": 16 },
+        }))
+        .with_image("FLEXINFER_QUANTIZER_GGUF_IMAGE", "registry.example/gguf:1")
+    );
+}

@@ -107,6 +107,7 @@ impl Sample {
         let mut objects = Vec::new();
         objects.extend(blueprint.claim().map(value));
         objects.extend(blueprint.filling_job("c1").unwrap().map(value));
+        objects.extend(blueprint.quantizing_job("c1").unwrap().map(value));
         if blueprint.keeps_in_memory().unwrap() {
             objects.extend(blueprint.memory_cleanup_job("node-1").map(value));
         }

@@ -116,3 +116,59 @@ fn of_a_gguf_on_a_claim_only_its_own_files_are_copied() {
     let (claim, folder) = ("weights".to_owned(), "a".to_owned());
     assert_eq!(works, [Work::Copy { claim, folder, only: vec!["w.gguf".to_owned()] }]);
 }
+
+#[test]
+fn quantized_weights_lie_where_nothing_else_is_ever_written() {
+    let place = |quantize: Value, source: &str| {
+        let spec = json!({
+            "backend": "vllm", "source": source, "gpu": { "count": 1 }, "quantize": quantize,
+        });
+        weights(spec).unwrap().folder.unwrap()
+    };
+    let awq = place(json!({ "format": "AWQ" }), "HF://a/b");
+    assert!(awq.starts_with("/models/quantized/writer/awq-w4-g128-"), "{awq}");
+    assert_eq!(
+        place(json!({ "format": "AWQ", "timeoutSeconds": 60, "useGPU": false }), "HF://a/b"),
+        awq
+    );
+    for (quantize, source) in [
+        (json!({ "format": "AWQ", "bits": 8 }), "HF://a/b"),
+        (json!({ "format": "AWQ", "calibration": { "maxSamples": 8 } }), "HF://a/b"),
+        (json!({ "format": "AWQ" }), "HF://a/b@v2"),
+        (json!({ "format": "FP8" }), "HF://a/b"),
+    ] {
+        assert_ne!(place(quantize.clone(), source), awq, "{quantize} {source}");
+    }
+}
+
+#[test]
+fn what_cannot_be_quantized_is_told_with_the_field() {
+    let refusal = |mut spec: Value| {
+        spec["quantize"] = json!({ "format": "GGUF" });
+        Sample::new(spec).on_nvidia().try_deployment().unwrap_err().to_string()
+    };
+    let memory = json!({
+        "backend": "llamacpp", "source": "HF://a/b", "gpu": { "count": 1, "shared": "desk" },
+    });
+    insta::assert_snapshot!(refusal(memory), @"spec.quantize: needs weights that are fetched to a claim of the model's own; write cache: {strategy: SharedPVC} with a source HF:// or pvc://, or leave quantize out");
+    let claim = json!({ "backend": "llamacpp", "source": "pvc://a/b.gguf" });
+    assert!(refusal(claim).contains("needs weights that are fetched"));
+    let eyes =
+        json!({ "backend": "llamacpp", "source": "HF://a/b", "config": { "mmproj": "eyes.gguf" } });
+    insta::assert_snapshot!(refusal(eyes), @"spec.config.mmproj: is looked for beside the quantized weights and is not there; have it fetched by config.hfAllowPatterns and write its whole path below /models");
+    let format = json!({ "backend": "mlc-llm", "source": "HF://a/b" });
+    insta::assert_snapshot!(refusal(format), @"spec.quantize: mlc-llm loads no weights that are made for it; leave it out");
+}
+
+#[test]
+fn a_quantizer_that_needs_a_gpu_is_not_made_for_a_model_without() {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://a/b", "quantize": { "format": "AWQ" },
+    });
+    let sample = Sample::new(spec);
+    let refusal = sample.blueprint().unwrap().quantizing_job("c1").unwrap_err();
+    assert!(
+        refusal.message.starts_with("spec.quantize.useGPU: making AWQ takes a GPU"),
+        "{refusal}"
+    );
+}

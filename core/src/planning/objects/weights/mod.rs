@@ -3,19 +3,20 @@
 //! a changed source never lands between the files of the one before (K8S-11).
 
 mod host;
+mod quantizing;
 mod resolver;
 
 use flexinfer_crds::model::CacheStrategy;
 use flexinfer_crds::{Model, Quantity};
 
 use super::{Refusal, Settings};
-use crate::backends::{Backend, ModelPlace};
+use crate::backends::{Backend, Config, ModelPlace};
 use crate::effective::Effective;
-use crate::sources::Source;
 use crate::sources::download::Selection;
 use resolver::Resolver;
 
 pub(super) use host::{host_folder_allowed, not_allowed};
+pub use quantizing::Quantized;
 
 /// Where the volume with the weights is mounted in every container.
 pub(super) const MODELS: &str = "/models";
@@ -43,6 +44,8 @@ pub struct Weights {
     pub only: Vec<String>,
     /// The folder of the autoencoder that `config.vaeRepo` names.
     pub autoencoder: Option<String>,
+    /// What is made of them before an engine sees them, where the Model asks for that.
+    pub quantized: Option<Quantized>,
 }
 
 /// What holds weights.
@@ -122,23 +125,14 @@ impl Weights {
     ) -> Result<Self, Refusal> {
         let cache = model.spec.cache.as_ref();
         let resolver = Resolver { model, effective, backend, settings, cache };
-        let text = model.spec.source.as_deref().filter(|source| !source.is_empty());
-        let Some(text) = text else { return resolver.without_source() };
-        if backend.sources().is_empty() {
-            return resolver.without_source();
+        let weights = resolver.fetched()?;
+        match &model.spec.quantize {
+            None => Ok(weights),
+            Some(wanted) => {
+                let config = Config::of(Some(&model.spec.config));
+                weights.quantized(wanted, &effective.id.name, config)
+            }
         }
-        let weights = match text.parse::<Source>()? {
-            Source::Ollama(_) => resolver.by_engine(text)?,
-            Source::HuggingFace(repository) => resolver.on_hub(&repository)?,
-            Source::Pvc(location) => resolver.on_claim(&location)?,
-            Source::File(location) => resolver.on_file(&location)?,
-        };
-        if model.spec.config.contains_key("vaeRepo") && weights.autoencoder.is_none() {
-            let message = "is fetched beside a source on the hub only; put the autoencoder beside the \
-                           model and name it in config.vaePath";
-            return Err(Refusal::field("spec.config.vaeRepo", message));
-        }
-        Ok(weights)
     }
 
     /// Whether they outlive a pod, so that copying them to memory is worth it.

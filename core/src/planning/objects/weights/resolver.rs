@@ -29,8 +29,28 @@ pub(super) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// The weights as they are fetched.
+    pub(super) fn fetched(&self) -> Result<Weights, Refusal> {
+        let text = self.model.spec.source.as_deref().filter(|source| !source.is_empty());
+        let Some(text) = text.filter(|_| !self.backend.sources().is_empty()) else {
+            return self.without_source();
+        };
+        let weights = match text.parse::<Source>()? {
+            Source::Ollama(_) => self.by_engine(text)?,
+            Source::HuggingFace(repository) => self.on_hub(&repository)?,
+            Source::Pvc(location) => self.on_claim(&location)?,
+            Source::File(location) => self.on_file(&location)?,
+        };
+        if self.model.spec.config.contains_key("vaeRepo") && weights.autoencoder.is_none() {
+            let message = "is fetched beside a source on the hub only; put the autoencoder beside the \
+                           model and name it in config.vaePath";
+            return Err(Refusal::field("spec.config.vaeRepo", message));
+        }
+        Ok(weights)
+    }
+
     /// No weights of ours. A volume that is asked for all the same is there to be filled by hand.
-    pub(super) fn without_source(&self) -> Result<Weights, Refusal> {
+    fn without_source(&self) -> Result<Weights, Refusal> {
         let place = ModelPlace::Nothing;
         match self.cache.and_then(|cache| cache.strategy) {
             None => Ok(held_nowhere(place)),
@@ -38,14 +58,14 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn by_engine(&self, source: &str) -> Result<Weights, Refusal> {
+    fn by_engine(&self, source: &str) -> Result<Weights, Refusal> {
         let place = ModelPlace::Reference(source.to_owned());
         let mut weights = self.kept(self.strategy(), place)?;
         weights.store = Some(format!("{MODELS}/ollama"));
         Ok(weights)
     }
 
-    pub(super) fn on_hub(&self, repository: &Repository) -> Result<Weights, Refusal> {
+    fn on_hub(&self, repository: &Repository) -> Result<Weights, Refusal> {
         let selection = Selection::from_config(&self.model.spec.config)?;
         let (folder, path) = placed(repository, &selection);
         let mut works = vec![Work::Fetch {
@@ -82,7 +102,7 @@ impl Resolver<'_> {
     }
 
     /// Weights on a claim of somebody's: read where they are, or copied to a cache that the Model asks for.
-    pub(super) fn on_claim(&self, location: &pvc::Location) -> Result<Weights, Refusal> {
+    fn on_claim(&self, location: &pvc::Location) -> Result<Weights, Refusal> {
         let path = location.path.as_ref().map(RelativePath::as_str).unwrap_or_default();
         let whole = if path.is_empty() { MODELS.to_owned() } else { format!("{MODELS}/{path}") };
         let place = ModelPlace::Path(whole.clone());
@@ -117,7 +137,7 @@ impl Resolver<'_> {
 
     /// Weights that lie somewhere already: on the node, where the settings allow that; on the volume that the
     /// Model asks for; else in the image.
-    pub(super) fn on_file(&self, location: &file::Location) -> Result<Weights, Refusal> {
+    fn on_file(&self, location: &file::Location) -> Result<Weights, Refusal> {
         let file::Location::Absolute(path) = location else {
             let message =
                 "a relative path has a meaning in local mode only; write file:///absolute/path";
@@ -213,6 +233,7 @@ fn held_nowhere(place: ModelPlace) -> Weights {
         folder: None,
         only: Vec::new(),
         autoencoder: None,
+        quantized: None,
     }
 }
 

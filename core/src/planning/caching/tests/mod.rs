@@ -1,5 +1,7 @@
 //! What there is of a cache, and the one next step.
 
+mod quantizing;
+
 use flexinfer_crds::keys;
 use serde_json::{Value, json};
 
@@ -18,6 +20,9 @@ struct Scene {
     source: Option<PersistentVolumeClaim>,
     job: Option<Job>,
     exit: Option<Exit>,
+    quantizer: Option<Job>,
+    quantizer_pods: Vec<Pod>,
+    quantized: Option<QuantizationStatus>,
     token: Option<&'static str>,
     can_grow: Option<bool>,
     now: Timestamp,
@@ -60,6 +65,9 @@ impl Scene {
             source: None,
             job: None,
             exit: None,
+            quantizer: None,
+            quantizer_pods: Vec::new(),
+            quantized: None,
             token: None,
             can_grow: None,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -97,6 +105,10 @@ impl Scene {
     }
 
     fn look(&self) -> Caching {
+        self.try_look().unwrap()
+    }
+
+    fn try_look(&self) -> Result<Caching, Refusal> {
         let placement = Placement::gpus(Vendor::Nvidia, 1);
         let blueprint =
             Blueprint::of(&self.model, &self.effective, &placement, &self.settings).unwrap();
@@ -105,11 +117,14 @@ impl Scene {
             source: self.source.as_ref(),
             job: self.job.as_ref(),
             exit: self.exit.as_ref(),
+            quantizer: self.quantizer.as_ref(),
+            quantizer_pods: &self.quantizer_pods.iter().collect::<Vec<_>>(),
+            quantized: self.quantized.as_ref(),
             token: self.token,
             can_grow: self.can_grow,
             now: self.now,
         };
-        caching(&blueprint, seen).unwrap()
+        caching(&blueprint, seen)
     }
 
     /// The step in a word, and the reason.
