@@ -20,6 +20,7 @@ pub mod settings;
 pub mod signals;
 pub mod telemetry;
 
+mod adapters;
 mod ask;
 mod context;
 mod decimal;

@@ -5,6 +5,7 @@
 //! comes from the last snapshot: while the API server is away, nothing changes. One broken object never
 //! stops a watch.
 
+mod adapters;
 mod connection;
 mod doors;
 mod endpoints;

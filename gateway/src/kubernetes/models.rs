@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use flexinfer_core::backends::{Backend, Gpu, Launch, ModelPlace, Placement, Platform, Probe};
 use flexinfer_core::effective::{Defaults, Effective};
-use flexinfer_core::fleet::{Conflict, Fleet, Served};
+use flexinfer_core::fleet::{Adapter, Conflict, Fleet, Served};
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::{Model, ModelStatus};
 use kube::ResourceExt;
@@ -91,10 +91,10 @@ impl Models {
         self.known.remove(key).map(|known| known.served.effective.id)
     }
 
-    /// Everything that is served now.
-    pub(super) fn fleet(&mut self) -> Fleet {
+    /// Everything that is served now, with these LoRA adapters.
+    pub(super) fn fleet(&mut self, adapters: Vec<Adapter>) -> Fleet {
         let served = self.known.values().map(|known| known.served.clone()).collect();
-        let (fleet, conflicts) = Fleet::build(served);
+        let (fleet, conflicts) = Fleet::with_adapters(served, adapters);
         let conflicts: Vec<String> = conflicts.iter().map(Conflict::to_string).collect();
         for conflict in conflicts.iter().filter(|conflict| !self.conflicts.contains(conflict)) {
             warn!("{conflict}");
@@ -107,6 +107,12 @@ impl Models {
     pub(super) fn engine(&self, id: &ModelId) -> Option<&Engine> {
         let key = Key { namespace: id.namespace.to_string(), name: id.name.to_string() };
         self.known.get(&key).map(|known| &known.engine)
+    }
+
+    /// What serves the model.
+    pub(super) fn backend(&self, id: &ModelId) -> Option<Backend> {
+        let key = Key { namespace: id.namespace.to_string(), name: id.name.to_string() };
+        Backend::of(&self.known.get(&key)?.model).ok()
     }
 
     /// Objects that mean nothing, with what is wrong.
@@ -224,7 +230,7 @@ mod tests {
     }
 
     fn names(models: &mut Models) -> Vec<String> {
-        models.fleet().listed().map(|served| served.name().to_owned()).collect()
+        models.fleet(Vec::new()).listed().map(|served| served.name().to_owned()).collect()
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tracing::info;
 
+use super::adapters::{Adapters, Moved};
 use super::endpoints::{Endpoints, Owner};
 use super::external;
 use super::models::{Engine, Learnt, Models};
@@ -47,6 +48,7 @@ pub(super) struct Served {
 pub(super) struct Observer {
     served: Served,
     models: Models,
+    adapters: Adapters,
     endpoints: Endpoints,
     /// What the controller and the gateways said last.
     said: HashMap<ModelId, Said>,
@@ -87,6 +89,7 @@ impl Observer {
         Self {
             served,
             models: Models::default(),
+            adapters: Adapters::default(),
             endpoints: Endpoints::default(),
             said: HashMap::new(),
             owners: HashMap::new(),
@@ -118,6 +121,7 @@ impl Observer {
     fn take(&mut self, news: News, concerned: &mut Concerned) {
         let complete = match news {
             News::Model(change) => self.model(change, concerned),
+            News::Adapter(change) => self.adapter(change, concerned),
             News::Slice(change) => self.slice(change, concerned),
             News::Node(Change::Is(key, leaving)) => {
                 concerned.owners.extend(self.endpoints.node(&key.name, leaving));
@@ -158,6 +162,29 @@ impl Observer {
         false
     }
 
+    fn adapter(&mut self, change: Change<DynamicObject>, concerned: &mut Concerned) -> bool {
+        let moved = match change {
+            Change::Is(key, object) => self.adapters.learn(&key, object),
+            Change::Gone(key) => self.adapters.forget(&key).into_iter().collect(),
+            Change::Complete => return true,
+        };
+        concerned.fleet |= !moved.is_empty();
+        for moved in moved {
+            self.tell_engines(&moved);
+        }
+        false
+    }
+
+    /// Has the engines that are up load an adapter, or take it out.
+    fn tell_engines(&self, moved: &Moved) {
+        let Some(backend) = self.models.backend(&moved.base) else { return };
+        let asked = moved.asked(backend);
+        for listed in self.endpoints.of(&Owner::of(&moved.base)) {
+            let (asked, model, address) = (asked.clone(), moved.base.clone(), listed.address);
+            tokio::spawn(async move { asked.ask(&model, address).await });
+        }
+    }
+
     fn slice(&mut self, change: Change<EndpointSlice>, concerned: &mut Concerned) -> bool {
         match change {
             Change::Is(key, slice) => concerned.owners.extend(self.endpoints.put(key, &slice)),
@@ -194,7 +221,7 @@ impl Observer {
 
     /// Publishes the fleet. Whose endpoints have to be listed then, since their pools are new.
     fn publish(&mut self) -> Vec<Owner> {
-        let fleet = Arc::new(self.models.fleet());
+        let fleet = Arc::new(self.models.fleet(self.adapters.listed()));
         self.served.metrics.know(fleet.listed().map(|served| served.name()));
         {
             let mut dossiers = self.served.dossiers.lock();
@@ -204,7 +231,9 @@ impl Observer {
                 let said = self.said.get(id).cloned().unwrap_or_default();
                 let Said { last_active, entries, .. } = said;
                 let engine = engine.clone();
-                dossiers.insert(id.clone(), Dossier { engine, last_active, entries });
+                let backend = self.models.backend(id);
+                let adapters = backend.map(|backend| self.adapters.asked(id, backend));
+                dossiers.insert(id.clone(), Dossier { engine, adapters, last_active, entries });
             }
         }
         // Pools first: whoever finds a model in the fleet finds its pool.

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use flexinfer_core::backends::Probe;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::queueing::{Notice, Traffic};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::adapters::Asked;
 use super::models::Engine;
 use super::pools::{Order, Pools};
-use super::probing::Prober;
+use super::probing::{Prober, Question};
 use super::reporting::Reporter;
 use crate::local::Teller;
 
@@ -20,6 +20,8 @@ use crate::local::Teller;
 #[derive(Clone, Debug)]
 pub(super) struct Dossier {
     pub(super) engine: Engine,
+    /// What its engines are asked to have its adapters.
+    pub(super) adapters: Option<Asked>,
     /// The latest use of it that anybody wrote.
     pub(super) last_active: Option<Timestamp>,
     /// The gateways that have an entry in its status, and when each was written.
@@ -44,8 +46,8 @@ impl Hands {
         while let Some(order) = orders.recv().await {
             match order {
                 Order::Probe { model, endpoint, address } => {
-                    if let Some(probe) = self.probe(&model) {
-                        self.prober.begin(model, endpoint, address, probe);
+                    if let Some(question) = self.question(&model) {
+                        self.prober.begin(model, endpoint, address, question);
                     }
                 }
                 Order::Report { model, traffic } => self.report(model, traffic),
@@ -54,11 +56,14 @@ impl Hands {
         }
     }
 
-    fn probe(&self, model: &ModelId) -> Option<Probe> {
-        match &self.dossiers.lock().get(model)?.engine {
-            Engine::Listed(probe) => Some(probe.clone()),
-            Engine::External(launch) => Some(launch.probe.clone()),
-        }
+    fn question(&self, model: &ModelId) -> Option<Question> {
+        let dossiers = self.dossiers.lock();
+        let Dossier { engine, adapters, .. } = dossiers.get(model)?;
+        let probe = match engine {
+            Engine::Listed(probe) => probe.clone(),
+            Engine::External(launch) => launch.probe.clone(),
+        };
+        Some(Question { probe, adapters: adapters.clone() })
     }
 
     fn report(&self, model: ModelId, traffic: Traffic) {
@@ -68,7 +73,7 @@ impl Hands {
             pools.act(model, |pool, now| pool.reported(now, arrived, rand::random::<f64>()));
         };
         match dossier {
-            Some(Dossier { engine: Engine::Listed(_), last_active, entries }) => {
+            Some(Dossier { engine: Engine::Listed(_), adapters: _, last_active, entries }) => {
                 let reporter = Arc::clone(&self.reporter);
                 tokio::spawn(async move {
                     let arrived = reporter.write(&model, traffic, last_active).await;

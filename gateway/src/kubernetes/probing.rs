@@ -13,9 +13,18 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use super::adapters::Asked;
 use super::pools::Pools;
 use crate::ask::{self, Answer};
 use crate::secrets::Secrets;
+
+/// What an endpoint has to answer before it gets requests.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) probe: Probe,
+    /// What is asked of it once it answers that.
+    pub(super) adapters: Option<Asked>,
+}
 
 /// Runs one task for each endpoint in question.
 pub(super) struct Prober {
@@ -39,10 +48,10 @@ impl Prober {
         model: ModelId,
         endpoint: EndpointId,
         address: SocketAddr,
-        probe: Probe,
+        question: Question,
     ) {
         let key = (model, endpoint);
-        let task = Arc::clone(self).ask(key.clone(), address, probe);
+        let task = Arc::clone(self).ask(key.clone(), address, question);
         let task = self.runtime.spawn(task).abort_handle();
         let mut running = self.running.lock();
         running.retain(|_, task| !task.is_finished());
@@ -51,7 +60,12 @@ impl Prober {
         }
     }
 
-    async fn ask(self: Arc<Self>, key: (ModelId, EndpointId), address: SocketAddr, probe: Probe) {
+    async fn ask(
+        self: Arc<Self>,
+        key: (ModelId, EndpointId),
+        address: SocketAddr,
+        question: Question,
+    ) {
         let (model, endpoint) = key;
         let began = Instant::now();
         loop {
@@ -60,8 +74,12 @@ impl Prober {
                 return;
             }
             let key = self.key(&model);
-            let answer = ask::probe(address, &probe, key, patience(began.elapsed())).await;
+            let patience = patience(began.elapsed());
+            let answer = ask::probe(address, &question.probe, key, patience).await;
             if answer == Answer::Ready {
+                if let Some(adapters) = &question.adapters {
+                    adapters.ask(&model, address).await;
+                }
                 if let Some(pools) = self.pools.upgrade() {
                     pools.act(&model, |pool, now| pool.answered(now, &endpoint, address));
                 }

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use flexinfer_crds::{Model, keys};
+use flexinfer_crds::{LoRAAdapter, Model, keys};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -21,6 +21,10 @@ use super::seen::{Change, Seen};
 use crate::settings::Scope;
 
 const NODES: &str = "Nodes";
+const ADAPTERS: &str = "LoRAAdapters";
+
+/// What is done without where it may not be read, or where the cluster does not know it.
+const SPARED: [&str; 2] = [NODES, ADAPTERS];
 
 /// Changes that may wait for the observer; more hold up the watch.
 pub(super) const BACKLOG: usize = 1024;
@@ -42,6 +46,7 @@ impl Key {
 #[derive(Debug)]
 pub(super) enum News {
     Model(Change<DynamicObject>),
+    Adapter(Change<DynamicObject>),
     Slice(Change<EndpointSlice>),
     /// Whether it is about to go.
     Node(Change<bool>),
@@ -52,27 +57,32 @@ pub(super) enum News {
 pub(super) fn start(client: &Client, scope: &Scope, news: &mpsc::Sender<News>) -> usize {
     // Untyped: one that does not fit our types must not keep the others from being read.
     let models = ApiResource::erase::<Model>(&());
+    let adapters = ApiResource::erase::<LoRAAdapter>(&());
     let slices = watcher::Config::default().labels(keys::MODEL);
     let everything = watcher::Config::default();
     let nodes: Api<Node> = Api::all(client.clone());
     tokio::spawn(follow(NODES, nodes, everything.clone(), news.clone(), |change| {
         News::Node(change.map(|node| is_leaving(&node)))
     }));
-    let each: Vec<(Api<DynamicObject>, Api<EndpointSlice>)> = match scope {
-        Scope::All => vec![(Api::all_with(client.clone(), &models), Api::all(client.clone()))],
-        Scope::Namespaces(namespaces) => namespaces
-            .iter()
-            .map(|namespace| {
-                (
-                    Api::namespaced_with(client.clone(), namespace, &models),
-                    Api::namespaced(client.clone(), namespace),
-                )
-            })
-            .collect(),
+    let scopes: Vec<Option<&str>> = match scope {
+        Scope::All => vec![None],
+        Scope::Namespaces(namespaces) => {
+            namespaces.iter().map(|namespace| Some(namespace.as_ref())).collect()
+        }
     };
-    let count = 1 + 2 * each.len();
-    for (models, in_slices) in each {
+    let untyped = |namespace: Option<&str>, kind: &ApiResource| -> Api<DynamicObject> {
+        let all = || Api::all_with(client.clone(), kind);
+        namespace
+            .map_or_else(all, |namespace| Api::namespaced_with(client.clone(), namespace, kind))
+    };
+    let count = 1 + 3 * scopes.len();
+    for namespace in scopes {
+        let (models, adapters) = (untyped(namespace, &models), untyped(namespace, &adapters));
+        let all_slices = || Api::<EndpointSlice>::all(client.clone());
+        let in_slices = namespace
+            .map_or_else(all_slices, |namespace| Api::namespaced(client.clone(), namespace));
         tokio::spawn(follow("Models", models, everything.clone(), news.clone(), News::Model));
+        tokio::spawn(follow(ADAPTERS, adapters, everything.clone(), news.clone(), News::Adapter));
         tokio::spawn(follow(
             "EndpointSlices",
             in_slices,
@@ -103,7 +113,7 @@ async fn follow<K>(
                 // Expired versions and ended connections are a watch's daily life; told once until it
                 // works again.
                 // Whoever may not read nodes serves without knowing which of them are about to go.
-                let spared = kind == NODES && forbidden(&error);
+                let spared = SPARED.contains(&kind) && not_to_be_had(&error);
                 if spared && !std::mem::replace(&mut complete, true) {
                     let _ = news.send(told(Change::Complete)).await;
                 }
@@ -134,8 +144,9 @@ async fn follow<K>(
     }
 }
 
-fn forbidden(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403)
+fn not_to_be_had(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status))
+        if [403, 404].contains(&status.code))
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -18,7 +18,8 @@ use tokio::sync::watch;
 use super::loading::Loading;
 use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
-use super::{Shared, adapters, external, failures, file_name, gpus, memory, programs, weights};
+use super::{Shared, external, failures, file_name, gpus, memory, programs, weights};
+use crate::adapters;
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;

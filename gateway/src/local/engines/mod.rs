@@ -4,7 +4,6 @@
 //! Guardrail: every instance that was started ends in exactly one report of `Failed` or `Gone`, and
 //! only after nothing of its processes is left.
 
-mod adapters;
 mod calls;
 mod external;
 mod failures;

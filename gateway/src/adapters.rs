@@ -9,7 +9,7 @@ use flexinfer_crds::lora_adapter::{AdapterSource, AdapterSourceType};
 
 /// The calls that load `adapters`, whose paths count from `folder`; none where the engine takes none,
 /// which the fleet has told.
-pub(super) fn calls(backend: Backend, adapters: &[Arc<LoRAAdapter>], folder: &Path) -> Vec<Call> {
+pub(crate) fn calls(backend: Backend, adapters: &[Arc<LoRAAdapter>], folder: &Path) -> Vec<Call> {
     let call = |adapter: &Arc<LoRAAdapter>| {
         let place = place(&adapter.spec.source, folder);
         backend.load_adapter(&adapter.spec.adapter_name, &place)
@@ -18,7 +18,7 @@ pub(super) fn calls(backend: Backend, adapters: &[Arc<LoRAAdapter>], folder: &Pa
 }
 
 /// The largest rank that any of them asks for.
-pub(super) fn rank(adapters: &[Arc<LoRAAdapter>]) -> Option<u32> {
+pub(crate) fn rank(adapters: &[Arc<LoRAAdapter>]) -> Option<u32> {
     let rank = |adapter: &Arc<LoRAAdapter>| u32::try_from(adapter.spec.max_rank?).ok();
     adapters.iter().filter_map(rank).max()
 }

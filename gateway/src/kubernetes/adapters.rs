@@ -1,0 +1,226 @@
+//! LoRA adapters of the cluster's models: under which names they are served, and that each engine has them.
+//! Every gateway sees to that by itself; an engine that has one already says so.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flexinfer_core::backends::{Backend, Call};
+use flexinfer_core::fleet::Adapter;
+use flexinfer_core::ids::ModelId;
+use flexinfer_crds::LoRAAdapter;
+use flexinfer_crds::lora_adapter::AdapterSourceType;
+use http_body_util::{BodyExt, Limited};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use super::watching::Key;
+use crate::{adapters, ask};
+
+/// Where a path that is not absolute counts from: where engines' pods have their models.
+const MODELS: &str = "/models";
+
+/// How long an engine may take for one adapter: it may have to download it.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// As much as is read of what an engine says to it.
+const LONGEST_ANSWER: usize = 64 * 1024;
+
+/// The adapters that were understood.
+#[derive(Default)]
+pub(super) struct Adapters {
+    known: HashMap<Key, Arc<LoRAAdapter>>,
+}
+
+/// What engines are asked to have them load their adapters, or to forget one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    backend: Backend,
+    calls: Vec<Call>,
+}
+
+/// A change that engines which are up have to be told of.
+pub(super) struct Moved {
+    /// The model that has the adapter.
+    pub(super) base: ModelId,
+    /// The adapter; which is gone, if `gone`.
+    pub(super) adapter: Arc<LoRAAdapter>,
+    pub(super) gone: bool,
+}
+
+impl Adapters {
+    /// The object is now this. What changed by that; nothing of one that does not fit, which keeps its last
+    /// meaning.
+    pub(super) fn learn(&mut self, key: &Key, object: DynamicObject) -> Vec<Moved> {
+        let adapter = match understand(object) {
+            Ok(adapter) => Arc::new(adapter),
+            Err(error) => {
+                let Key { namespace, name } = key;
+                warn!(%namespace, adapter = name, "it does not fit: {error}");
+                return Vec::new();
+            }
+        };
+        let before = self.known.insert(key.clone(), Arc::clone(&adapter));
+        if before.as_ref().is_some_and(|before| before.spec == adapter.spec) {
+            return Vec::new();
+        }
+        let gone = before.map(|adapter| Moved { base: base(key, &adapter), adapter, gone: true });
+        let new = Moved { base: base(key, &adapter), adapter, gone: false };
+        gone.into_iter().chain([new]).collect()
+    }
+
+    /// The object is gone.
+    pub(super) fn forget(&mut self, key: &Key) -> Option<Moved> {
+        let adapter = self.known.remove(key)?;
+        Some(Moved { base: base(key, &adapter), adapter, gone: true })
+    }
+
+    /// All of them, as the fleet lists them.
+    pub(super) fn listed(&self) -> Vec<Adapter> {
+        let listed = |(key, adapter): (&Key, &Arc<LoRAAdapter>)| Adapter {
+            id: ModelId::new(&key.namespace, &key.name),
+            base: base(key, adapter),
+            name: adapter.spec.adapter_name.as_str().into(),
+            created: adapter
+                .creation_timestamp()
+                .map_or(0, |time| u64::try_from(time.0.as_second()).unwrap_or_default()),
+        };
+        self.known.iter().map(listed).collect()
+    }
+
+    /// What an engine of `model` is asked so that it has all of its adapters.
+    pub(super) fn asked(&self, model: &ModelId, backend: Backend) -> Asked {
+        let of_model = self.known.iter().filter(|(key, adapter)| base(key, adapter) == *model);
+        let mut adapters: Vec<_> = of_model.map(|(_, adapter)| Arc::clone(adapter)).collect();
+        adapters.sort_by(|a, b| a.spec.adapter_name.cmp(&b.spec.adapter_name));
+        Asked::to_load(backend, &adapters)
+    }
+}
+
+impl Moved {
+    /// What engines that are up are asked.
+    pub(super) fn asked(&self, backend: Backend) -> Asked {
+        if self.gone {
+            let calls = backend.unload_adapter(&self.adapter.spec.adapter_name);
+            return Asked { backend, calls: calls.into_iter().collect() };
+        }
+        Asked::to_load(backend, std::slice::from_ref(&self.adapter))
+    }
+}
+
+impl Asked {
+    /// Those of OCI registries have to be fetched before an engine can read them.
+    fn to_load(backend: Backend, adapters: &[Arc<LoRAAdapter>]) -> Self {
+        let readable =
+            |adapter: &&Arc<LoRAAdapter>| adapter.spec.source.r#type != AdapterSourceType::Oci;
+        let adapters: Vec<_> = adapters.iter().filter(readable).cloned().collect();
+        Self { backend, calls: adapters::calls(backend, &adapters, Path::new(MODELS)) }
+    }
+
+    /// Asks the engine of `model` at `address`. What it refuses is told; its other names are served.
+    pub(super) async fn ask(&self, model: &ModelId, address: SocketAddr) {
+        for call in &self.calls {
+            match timeout(PATIENCE, made(self.backend, address, call)).await {
+                Ok(Ok(())) => {
+                    info!(%model, %address, path = call.path, "an adapter is as it shall be");
+                }
+                Ok(Err(why)) => warn!(%model, %address, path = call.path, "an adapter: {why}"),
+                Err(_) => warn!(%model, %address, path = call.path, "an adapter: no answer"),
+            }
+        }
+    }
+}
+
+async fn made(backend: Backend, address: SocketAddr, call: &Call) -> Result<(), String> {
+    let answer = ask::call(address, call).await.map_err(|error| error.to_string())?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await;
+    let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    if status.is_success() {
+        return Ok(());
+    }
+    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if backend.adapter_is_loaded_already(status.as_u16(), &said) {
+        return Ok(());
+    }
+    let said: String = String::from_utf8_lossy(&body).chars().take(300).collect();
+    Err(format!("{} answered with {status}: {said}", backend.name()))
+}
+
+fn base(key: &Key, adapter: &LoRAAdapter) -> ModelId {
+    ModelId::new(&key.namespace, &adapter.spec.model_ref)
+}
+
+fn understand(object: DynamicObject) -> Result<LoRAAdapter, serde_json::Error> {
+    let spec = object.data.get("spec").cloned().unwrap_or_default();
+    let mut adapter = LoRAAdapter::new("", serde_json::from_value(spec)?);
+    adapter.metadata.creation_timestamp = object.metadata.creation_timestamp;
+    Ok(adapter)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key { namespace: "default".into(), name: name.into() }
+    }
+
+    fn object(spec: &Value) -> DynamicObject {
+        let object = json!({
+            "apiVersion": "inference.flexinfer.ai/v1alpha2", "kind": "LoRAAdapter",
+            "metadata": { "namespace": "default", "name": "sql" }, "spec": spec,
+        });
+        serde_json::from_value(object).expect("an object")
+    }
+
+    fn of(model: &str, name: &str, kind: &str) -> DynamicObject {
+        object(&json!({
+            "modelRef": model, "adapterName": name, "source": { "type": kind, "uri": "adapters/sql" },
+        }))
+    }
+
+    fn paths(asked: &Asked) -> Vec<&str> {
+        asked.calls.iter().map(|call| call.path.as_str()).collect()
+    }
+
+    #[test]
+    fn a_models_engines_load_its_adapters_from_where_their_pods_have_them() {
+        let mut adapters = Adapters::default();
+        assert_eq!(adapters.learn(&key("sql"), of("base", "sql", "LocalPath")).len(), 1);
+        assert!(adapters.learn(&key("sql"), of("base", "sql", "LocalPath")).is_empty());
+        let asked = adapters.asked(&ModelId::new("default", "base"), Backend::Vllm);
+        assert_eq!(paths(&asked), ["/v1/load_lora_adapter"]);
+        let body = asked.calls.first().and_then(|call| call.body.clone()).expect("a body");
+        assert_eq!(body["lora_path"], "/models/adapters/sql");
+        let other = adapters.asked(&ModelId::new("default", "other"), Backend::Vllm);
+        assert!(paths(&other).is_empty());
+    }
+
+    #[test]
+    fn an_adapter_that_changes_is_taken_out_before_it_is_loaded_anew() {
+        let mut adapters = Adapters::default();
+        adapters.learn(&key("sql"), of("base", "sql", "LocalPath"));
+        let moved = adapters.learn(&key("sql"), of("base", "sql", "HuggingFace"));
+        let asked: Vec<_> = moved.iter().map(|moved| moved.asked(Backend::Vllm)).collect();
+        let paths: Vec<_> = asked.iter().flat_map(paths).collect();
+        assert_eq!(paths, ["/v1/unload_lora_adapter", "/v1/load_lora_adapter"]);
+        let gone = adapters.forget(&key("sql")).expect("it was there");
+        assert!(gone.gone && adapters.listed().is_empty());
+    }
+
+    #[test]
+    fn one_that_does_not_fit_or_has_to_be_fetched_is_asked_of_no_engine() {
+        let mut adapters = Adapters::default();
+        assert!(adapters.learn(&key("sql"), object(&json!({ "modelRef": 7 }))).is_empty());
+        let moved = adapters.learn(&key("sql"), of("base", "sql", "OCI"));
+        assert!(moved.iter().all(|moved| paths(&moved.asked(Backend::Vllm)).is_empty()));
+    }
+}
