@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::framing::{BodyFraming, Chunk, FramingError, Head, chunked, take_chunk};
@@ -63,10 +63,10 @@ impl std::fmt::Display for AnswerError {
 
 impl std::error::Error for AnswerError {}
 
-/// One connection.
+/// One connection, over whatever carries bytes.
 #[derive(Debug)]
-pub struct Client {
-    stream: TcpStream,
+pub struct Client<S = TcpStream> {
+    stream: S,
     received: Vec<u8>,
 }
 
@@ -75,7 +75,19 @@ impl Client {
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, received: Vec::new() })
+        Ok(Self::over(stream))
+    }
+
+    /// Leaves with a reset instead of a plain end.
+    pub fn reset(self) -> io::Result<()> {
+        self.stream.set_zero_linger()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// A client over `stream`.
+    pub fn over(stream: S) -> Self {
+        Self { stream, received: Vec::new() }
     }
 
     /// Sends these bytes.
@@ -107,11 +119,6 @@ impl Client {
     /// Ends the sending side; answers can still be read.
     pub async fn finish_sending(&mut self) -> io::Result<()> {
         self.stream.shutdown().await
-    }
-
-    /// Leaves with a reset instead of a plain end.
-    pub fn reset(self) -> io::Result<()> {
-        self.stream.set_zero_linger()
     }
 
     /// Reads one answer to its end. Answers 100 are skipped.

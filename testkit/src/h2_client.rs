@@ -7,6 +7,7 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -88,10 +89,18 @@ impl H2Client {
     pub async fn connect(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        Self::over(stream, &address.to_string()).await
+    }
+
+    /// A client over `stream`, which calls the other side `authority`.
+    pub async fn over<S>(stream: S, authority: &str) -> anyhow::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (sender, connection) = h2::client::handshake(stream).await?;
         // How a connection ends is seen in the answers of its streams.
         let driving = tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { sender, driving, authority: address.to_string() })
+        Ok(Self { sender, driving, authority: authority.to_owned() })
     }
 
     /// Sends a request and reads its answer to the end.
