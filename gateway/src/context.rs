@@ -18,7 +18,7 @@ use crate::accounts::Charged;
 use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
-use crate::replay::{Held, Replay, Upload, Watch};
+use crate::replay::{Held, Replay, Rest, Upload, Watch};
 use crate::server;
 use crate::stages::spans::Spans;
 use crate::stages::tie::Tied;
@@ -104,10 +104,12 @@ pub(crate) struct Ruled {
     pub(crate) refused: Option<Outcome>,
 }
 
-/// A body that was read whole.
+/// A body, read whole but for a rest that needs not be known.
 pub(crate) struct Body {
-    /// As the client sent it.
+    /// As the client sent it, as far as it was read before an engine was chosen.
     pub(crate) received: Bytes,
+    /// What has not been read of it.
+    pub(crate) rest: Option<Rest>,
     /// What is in it.
     pub(crate) understood: Understood,
     /// What the rules change in it.
@@ -141,6 +143,10 @@ pub(crate) struct Attempt {
     pub(crate) together: Option<server::Held>,
     /// The body on its way, while it is.
     pub(crate) replay: Option<Replay>,
+    /// Whether the body goes on as it comes, so that it can be sent once only.
+    pub(crate) streams: bool,
+    /// Whether some of what cannot be sent again has been read.
+    pub(crate) streamed: bool,
     /// Looks out for the shorter of the two silences that an engine may keep.
     pub(crate) watch: Option<Watch>,
     /// Why there is no answer from an engine.

@@ -3,19 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use flexinfer_core::callers::{self, Callers};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-/// A file counts when it has stayed the same for this long.
-const SETTLED: Duration = Duration::from_millis(60);
-/// How often the file is read without any notice: some file systems give none.
-const BETWEEN_READS: Duration = Duration::from_secs(2);
+use crate::followed::{Followed, Unreadable};
 
 /// Why a gateway cannot start with its keys file.
 #[derive(Debug, thiserror::Error)]
@@ -35,15 +29,11 @@ pub struct Keys {
     watching: Option<Watching>,
 }
 
-struct Watching {
-    task: JoinHandle<()>,
-    /// Without it the file is only read now and then.
-    _watcher: Option<RecommendedWatcher>,
-}
+struct Watching(JoinHandle<()>);
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.task.abort();
+        self.0.abort();
     }
 }
 
@@ -56,15 +46,13 @@ impl Keys {
     /// The callers of the file at `path`, and `others` beside them whatever it says. Must be called
     /// in a tokio runtime, where the file is watched until this is dropped.
     pub fn watch(path: &Path, others: Callers) -> Result<Arc<Self>, KeysError> {
-        let bytes =
-            std::fs::read(path).map_err(|error| KeysError::Unreadable(path.to_owned(), error))?;
-        let first = understand(path, &bytes).map_err(KeysError::Faulty)?;
+        let followed = Followed::open([path.to_owned()])
+            .map_err(|Unreadable { path, source }| KeysError::Unreadable(path, source))?;
+        let [bytes] = followed.contents();
+        let first = understand(path, bytes).map_err(KeysError::Faulty)?;
         let callers = Arc::new(ArcSwap::from_pointee(first.with(&others)));
-        let wake = Arc::new(Notify::new());
-        let watcher = watcher(path, &wake);
-        let file = File { path: path.to_owned(), bytes, others, callers: Arc::clone(&callers) };
-        let task = tokio::spawn(file.follow(wake));
-        let watching = Some(Watching { task, _watcher: watcher });
+        let file = File { path: path.to_owned(), others, callers: Arc::clone(&callers) };
+        let watching = Some(Watching(tokio::spawn(file.follow(followed))));
         Ok(Arc::new(Self { callers, watching }))
     }
 
@@ -87,66 +75,29 @@ fn understand(path: &Path, bytes: &[u8]) -> Result<Callers, Vec<String>> {
     Err(parsed.errors.iter().map(ToString::to_string).collect())
 }
 
-/// Wakes whoever follows the file. What is watched is its folder, since editors and Secrets put a new
-/// file in the old one's place.
-fn watcher(path: &Path, wake: &Arc<Notify>) -> Option<RecommendedWatcher> {
-    let wake = Arc::clone(wake);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let watched =
-        notify::recommended_watcher(move |_| wake.notify_one()).and_then(|mut watcher| {
-            watcher.watch(folder.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)?;
-            Ok(watcher)
-        });
-    watched.inspect_err(|error| warn!(%error, "the keys file is read every few seconds only")).ok()
-}
-
 struct File {
     path: PathBuf,
-    /// What was understood, or complained about, last.
-    bytes: Vec<u8>,
     others: Callers,
     callers: Arc<ArcSwap<Callers>>,
 }
 
 impl File {
-    async fn follow(mut self, wake: Arc<Notify>) {
-        let mut readable = true;
+    async fn follow(self, mut followed: Followed<1>) {
         loop {
-            // Either way the file is read.
-            let _ = tokio::time::timeout(BETWEEN_READS, wake.notified()).await;
-            match self.settled().await {
-                Ok(bytes) if bytes != self.bytes => self.take(bytes),
-                Ok(_) => {}
-                Err(error) if readable => {
-                    warn!(%error, "the keys file cannot be read; the keys stay as they were");
-                    readable = false;
-                    continue;
+            match followed.changed().await {
+                Ok(()) => {
+                    let [bytes] = followed.contents();
+                    self.take(bytes);
                 }
-                Err(_) => continue,
-            }
-            readable = true;
-        }
-    }
-
-    /// The file, once nobody writes it any more.
-    async fn settled(&self) -> std::io::Result<Vec<u8>> {
-        let mut before = tokio::fs::read(&self.path).await;
-        loop {
-            if before.as_ref().is_ok_and(|bytes| *bytes == self.bytes) {
-                return before;
-            }
-            tokio::time::sleep(SETTLED).await;
-            let now = tokio::fs::read(&self.path).await;
-            match (&before, &now) {
-                (Ok(earlier), Ok(later)) if earlier != later => before = now,
-                (Err(_), Ok(_)) => before = now,
-                _ => return now,
+                Err(Unreadable { source, .. }) => {
+                    warn!(error = %source, "the keys file cannot be read; the keys stay as they were");
+                }
             }
         }
     }
 
-    fn take(&mut self, bytes: Vec<u8>) {
-        match understand(&self.path, &bytes) {
+    fn take(&self, bytes: &[u8]) {
+        match understand(&self.path, bytes) {
             Ok(callers) => {
                 info!(keys = callers.keys(), "the keys file has changed");
                 self.callers.store(Arc::new(callers.with(&self.others)));
@@ -158,6 +109,5 @@ impl File {
                 warn!("until the keys file is mended, the keys stay as they were");
             }
         }
-        self.bytes = bytes;
     }
 }

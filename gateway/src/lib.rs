@@ -19,9 +19,11 @@ pub mod server;
 pub mod settings;
 pub mod signals;
 pub mod telemetry;
+pub mod tls;
 
 mod adapters;
 mod ask;
 mod context;
 mod decimal;
+mod followed;
 mod stages;

@@ -18,7 +18,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use tracing::debug;
 
-use crate::context::{Body, Context, Target};
+use crate::context::{Context, Target};
 use crate::parts::Parts;
 use crate::server;
 use crate::stages::receive::Request;
@@ -66,18 +66,18 @@ impl Proxy {
             limit::by_head(parts, context, model)?;
         }
         let mut stream = false;
-        if let Some((received, held)) = read::read(parts, session, context.started).await? {
+        let early = read::early(session, call.operation, named.is_some());
+        if let Some(arrived) = read::read(parts, session, context.started, early).await? {
             let headers = &session.req_header().headers;
-            let understood = understand::understand(call.operation, headers, &received)?;
+            let understood = understand::understand(call.operation, headers, &arrived)?;
             if named.is_none()
                 && let Some(name) = understood.model()
             {
                 named = Some(find(name, context)?);
             }
             let streams = call.operation.map_or(Streams::Asked, |operation| operation.streams);
-            stream = understood.stream(streams, &received);
-            let changes = Vec::new();
-            context.body = Some(Body { received, understood, changes, upload: None, _held: held });
+            stream = understood.stream(streams, &arrived.received);
+            context.body = Some(arrived.body(understood));
         }
         let named = named.ok_or(Rejection::ModelMissing)?;
         let served = resolve::choose(parts, session, context.body.as_ref(), &named)?;

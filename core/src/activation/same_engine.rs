@@ -4,7 +4,8 @@
 use flexinfer_crds::model::{Gpu, ModelSpec};
 
 /// Keys of `config` that the gateway reads and no engine sees.
-const NOT_FOR_ENGINES: [&str; 3] = ["maxConcurrency", "preloadOnDeploy", "apiKeySecret"];
+const NOT_FOR_ENGINES: [&str; 4] =
+    ["maxConcurrency", "preloadOnDeploy", "apiKeySecret", "engineProtocol"];
 
 /// Whether an engine started for `before` serves `after` as well. Sharing, sleep, names and
 /// limits may change under a running engine; anything that is not known to be harmless may not.

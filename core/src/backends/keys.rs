@@ -151,6 +151,7 @@ pub(super) const EVERYWHERE: &[Key] = &[
     Key::read("preloadOnDeploy", Takes::Flag),
     Key::read("startupTimeout", Takes::Duration),
     Key::read("apiKeySecret", Takes::Text),
+    Key::read("engineProtocol", Takes::Text),
     Key::read("maxInputTokens", Takes::Integer),
     Key::read("maxOutputTokens", Takes::Integer),
     Key::read("hfRevision", Takes::Text),

@@ -1,5 +1,7 @@
 //! A Model with every default applied: the one place where defaults meet a spec.
 
+mod protocol;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use strum::VariantNames as _;
 use crate::backends::{Backend, Complaint, Config, Subject};
 use crate::ids::{GroupId, ModelId};
 use crate::routing::Strategy;
+
+pub use protocol::EngineProtocol;
 
 /// What a Model means once its own values, its backend's defaults and the process's defaults are
 /// put together. Everything that serves a model reads this and never the raw spec.
@@ -72,6 +76,8 @@ pub struct Effective {
     /// `config.apiKeySecret`: the file, among those the gateway keeps for engines, with the key that this
     /// engine wants of its clients.
     pub api_key_secret: Option<String>,
+    /// `config.engineProtocol`: what the engine is spoken to in.
+    pub engine_protocol: EngineProtocol,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -111,6 +117,7 @@ impl Effective {
         let context_bounded = wanted(context_bounded(model), &mut complaints);
         let serve_paths = wanted(serve_paths(model).map(Some), &mut complaints).unwrap_or_default();
         let api_key_secret = wanted(api_key_secret(config), &mut complaints);
+        let engine_protocol = wanted(protocol::of(config), &mut complaints);
         let most = |key| config.count(key).map(|most| within(most, config.context_window()));
         let max_input_tokens = wanted(most("maxInputTokens"), &mut complaints);
         let max_output_tokens = wanted(most("maxOutputTokens"), &mut complaints);
@@ -154,6 +161,7 @@ impl Effective {
             max_output_tokens,
             serve_paths,
             api_key_secret,
+            engine_protocol: engine_protocol.unwrap_or_default(),
             routing,
             parked: litellm.enabled == Some(false),
             id,

@@ -158,3 +158,15 @@ fn everything_that_is_wrong_is_told_at_once() {
     let complaints: Vec<_> = complaints.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(complaints.join("\n"));
 }
+
+#[test]
+fn an_engine_is_spoken_to_in_the_protocol_that_its_model_says() {
+    assert_eq!(meaning(json!({})).engine_protocol, EngineProtocol::Http1);
+    let said = |protocol: &str| json!({ "config": { "engineProtocol": protocol } });
+    assert_eq!(meaning(said("h2c")).engine_protocol, EngineProtocol::H2c);
+    let wrong = Effective::of(&model(said("spdy")), 1, &Defaults::default()).unwrap_err();
+    assert_eq!(
+        wrong[0].to_string(),
+        "spec.config.engineProtocol: `spdy` is not known; write http1 or h2c"
+    );
+}

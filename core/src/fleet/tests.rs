@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Adapter, Cause, Fleet, Named, Served};
-use crate::effective::Effective;
+use crate::effective::{Effective, EngineProtocol};
 use crate::ids::{GroupId, ModelId};
 use crate::rejection::Rejection;
 
@@ -38,6 +38,7 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         max_output_tokens: None,
         serve_paths: Vec::new(),
         api_key_secret: None,
+        engine_protocol: EngineProtocol::default(),
         routing: None,
         parked: false,
     };

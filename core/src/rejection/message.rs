@@ -17,6 +17,9 @@ impl Rejection {
             Self::InvalidHead => {
                 "the head of the request cannot be read as HTTP: it has a line that is none, is too long, or is meant for https".into()
             }
+            Self::PlainHttp => {
+                "this address speaks HTTPS only; begin its URL with https://".into()
+            }
             Self::PathNotFound { path, nearest: Some(nearest) } => {
                 format!("nothing is served at {}; did you mean {nearest}?", Echo(path))
             }

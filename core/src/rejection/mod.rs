@@ -27,6 +27,8 @@ use crate::limits::{Excess, Limited};
 pub enum Rejection {
     /// The head of the message is no HTTP that can be read.
     InvalidHead,
+    /// Plain HTTP where only TLS is spoken.
+    PlainHttp,
     /// Nothing is served at this path; `nearest` is a path that looks like it.
     PathNotFound { path: String, nearest: Option<&'static str> },
     /// The path is served, with other methods: `allow` is the value of the `Allow` header.
@@ -164,6 +166,7 @@ impl Rejection {
     fn terms(&self) -> Terms {
         match self {
             Self::InvalidHead => Terms::new(400, INVALID, "invalid_head"),
+            Self::PlainHttp => Terms::new(400, INVALID, "https_required"),
             Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
             Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
             Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),

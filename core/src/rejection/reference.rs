@@ -52,6 +52,7 @@ fn example(name: RejectionName) -> Rejection {
     let waited = Duration::from_mins(1);
     match name {
         RejectionName::InvalidHead => Rejection::InvalidHead,
+        RejectionName::PlainHttp => Rejection::PlainHttp,
         RejectionName::PathNotFound => Rejection::PathNotFound {
             path: "/v1/chat/completion".into(),
             nearest: Some("/v1/chat/completions"),
@@ -105,7 +106,6 @@ fn example(name: RejectionName) -> Rejection {
         | RejectionName::ContextExceeded
         | RejectionName::RateLimited
         | RejectionName::NothingAllowed) => example_of_limiting(limiting),
-        RejectionName::ModelRemoved => Rejection::ModelRemoved { model: model() },
         waiting => example_of_waiting_or_sending(waiting, model(), waited),
     }
 }
@@ -153,6 +153,7 @@ fn example_of_waiting_or_sending(
     waited: Duration,
 ) -> Rejection {
     match name {
+        RejectionName::ModelRemoved => Rejection::ModelRemoved { model },
         RejectionName::QueueFull => Rejection::QueueFull { model, limit: 100 },
         RejectionName::QueueTimeout => Rejection::QueueTimeout { model, waited },
         RejectionName::ActivationTimeout => Rejection::ActivationTimeout { model, waited },

@@ -34,9 +34,10 @@ use crate::proxy::Proxy;
 use crate::replay::Budget;
 use crate::rules::Rules;
 use crate::secrets::Secrets;
-use crate::server::{self, Running};
+use crate::server::{self, Entrance, Running};
 use crate::settings::{ClusterSettings, Settings};
 use crate::signals::Signals;
+use crate::tls::Certificates;
 
 /// How long the last words to the API server may take.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -53,6 +54,8 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
 
     let metrics = Metrics::new().context("cannot set the metrics up")?;
     let rules = Rules::new(&serve.rules)?;
+    let certificates =
+        serve.tls.as_ref().map(|files| Certificates::follow(files, &metrics)).transpose()?;
     let connection = Connection::open().await?;
     let secrets = Arc::clone(&rules.secrets);
     let mut cluster = Cluster::start(&settings, &connection, secrets, &metrics);
@@ -70,7 +73,8 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
 
     lifecycle.advance(lifecycle::Phase::Serving);
     let parts = cluster.parts(serve, rules, &lifecycle, &metrics);
-    let running = server::start(requests, Proxy::new(parts), Arc::clone(&lifecycle), serve.threads)
+    let entrance = Entrance { listener: requests, certificates };
+    let running = server::start(entrance, Proxy::new(parts), Arc::clone(&lifecycle), serve.threads)
         .context("cannot serve requests")?;
     let admin = match (early, show) {
         (Some(admin), _) => admin,

@@ -17,9 +17,10 @@ use crate::admin::{self, Admin};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
-use crate::server::{self, Running};
+use crate::server::{self, Entrance, Running};
 use crate::settings::{LocalSettings, Settings};
 use crate::signals::Signals;
+use crate::tls::Certificates;
 
 /// Serves the Models in `folder` until a signal asks to end.
 pub async fn run(folder: &Path, settings: LocalSettings) -> anyhow::Result<()> {
@@ -72,7 +73,10 @@ impl Local {
 
         let lifecycle = Lifecycle::new();
         let proxy = Proxy::new(world.parts(serve, &lifecycle));
-        let running = server::start(requests, proxy, Arc::clone(&lifecycle), serve.threads)
+        let certificates =
+            serve.tls.as_ref().map(|files| Certificates::follow(files, &metrics)).transpose()?;
+        let entrance = Entrance { listener: requests, certificates };
+        let running = server::start(entrance, proxy, Arc::clone(&lifecycle), serve.threads)
             .context("cannot serve requests")?;
         let admin = admin::start(pages, world.pages(serve, lifecycle))
             .context("cannot serve the admin port")?;
@@ -88,6 +92,7 @@ impl Local {
         }
         let banner = Banner {
             address,
+            secured: settings.tls.is_some(),
             admin,
             rows: self.world.rows(),
             colored: std::io::stdout().is_terminal(),

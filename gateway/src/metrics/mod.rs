@@ -78,6 +78,17 @@ impl Metrics {
         self.tables.endpoint_refresh_duration.observe(took.as_secs_f64());
     }
 
+    /// The TLS certificate that is shown now expires at this second of Unix time.
+    pub fn tls_certificate_expires(&self, second: i64) {
+        self.tables.tls_certificate_expiry.with_label_values::<&str>(&[]).set(second);
+    }
+
+    /// The files of the TLS certificate have changed, and count or not.
+    pub fn tls_certificate_reloaded(&self, counts: bool) {
+        let result = if counts { "success" } else { "failure" };
+        self.tables.tls_certificate_reloads.with_label_values(&[result]).inc();
+    }
+
     /// Counts a shutdown that begins.
     pub fn shutdown_started(&self) {
         self.tables.shutdowns.with_label_values(&["started"]).inc();

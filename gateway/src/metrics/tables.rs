@@ -69,6 +69,8 @@ pub(super) struct Tables {
     pub(super) shutdowns: IntCounterVec,
     pub(super) shutdown_duration: Histogram,
     pub(super) endpoint_refresh_duration: Histogram,
+    pub(super) tls_certificate_expiry: IntGaugeVec,
+    pub(super) tls_certificate_reloads: IntCounterVec,
 }
 
 /// One metric as its page tells it.
@@ -294,6 +296,16 @@ impl Tables {
                 "endpoint_refresh_duration_seconds",
                 "Time from a change of endpoints until requests are sent by it.",
                 REFRESH_BUCKETS,
+            )?,
+            tls_certificate_expiry: new.gauge_by(
+                "tls_certificate_expiry_timestamp_seconds",
+                "When the TLS certificate that clients are shown expires.",
+                &[],
+            )?,
+            tls_certificate_reloads: new.counter(
+                "tls_certificate_reloads_total",
+                "Changes of the TLS certificate's files, by whether they count.",
+                &["result"],
             )?,
         };
         Ok((tables, new.defined.into_inner()))

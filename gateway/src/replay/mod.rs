@@ -1,11 +1,12 @@
-//! Sends a request body upstream that was read whole before anybody knew where it goes.
+//! Sends a request body upstream that was read before anybody knew where it goes: whole, or as much of it
+//! as says so.
 //!
 //! Guardrail. Pingora replays a body read in `request_filter` only from its own buffer of 64 KiB; above
 //! that it sends nothing and the request hangs. The way around it is `pingora_core`'s `doc(hidden)`
 //! trait for custom sessions, hence the exact pin of Pingora's version: a new version moves only with
 //! `gateway/tests/suite/bodies.rs` green. What must hold:
 //!
-//! 1. [`Replay::begin`] runs in `upstream_request_filter`, after the whole body was read. The session of
+//! 1. [`Replay::begin`] runs in `upstream_request_filter`, after the body was read, but for its [`Rest`]. The session of
 //!    the client is then out of Pingora's hands, inside [`session::ReplaySession`].
 //! 2. [`Replay::end`] runs at the last `request_body_filter`, and, for what broke before, in
 //!    `error_while_proxy` and in `logging`. Only the real session can be kept alive or retried with.
@@ -13,6 +14,7 @@
 //!    on how the client framed the body.
 
 mod budget;
+mod rest;
 mod session;
 mod upload;
 
@@ -25,11 +27,18 @@ use parking_lot::Mutex;
 use pingora_core::protocols::http::ServerSession;
 
 pub use budget::{Budget, Held};
+pub use rest::{Patience, Rest};
 use session::ReplaySession;
 pub use upload::Upload;
 
 /// Where the real session is put when the one that stands in for it is dropped.
-type Home = Arc<Mutex<Option<ServerSession>>>;
+type Home = Arc<Mutex<Option<Returned>>>;
+
+/// The real session, and what is left of the body that is read from it.
+struct Returned {
+    session: ServerSession,
+    rest: Option<Rest>,
+}
 
 /// A replay under way: the client's session is inside a stand-in that hands out the body.
 pub struct Replay {
@@ -37,21 +46,18 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Puts a session in place of `session` that reads as if `body` still had to come.
-    pub fn begin(session: &mut ServerSession, body: &Upload) -> Self {
+    /// Puts a session in place of `session` that reads as if `body` still had to come, and `rest` after that.
+    pub fn begin(session: &mut ServerSession, body: &Upload, rest: Option<Rest>) -> Self {
         let home = Home::default();
         let real = mem::replace(session, nobody());
-        let stand_in = ReplaySession::new(real, body, Arc::clone(&home));
+        let stand_in = ReplaySession::new(real, body, rest, Arc::clone(&home));
         *session = ServerSession::new_custom(Box::new(stand_in));
         Self { home }
     }
 
-    /// Puts the real session back.
-    pub fn end(self, session: &mut ServerSession) {
-        drop(mem::replace(session, nobody()));
-        if let Some(real) = self.home.lock().take() {
-            *session = real;
-        }
+    /// Puts the real session back. What it returns is the rest of the body, as far as that has come.
+    pub fn end(self, session: &mut ServerSession) -> Option<Rest> {
+        come_home(&self.home, session)
     }
 }
 
@@ -75,12 +81,16 @@ impl Watch {
 
     /// Puts the real session back, and tells whether the engine was silent for too long.
     pub fn end(self, session: &mut ServerSession) -> bool {
-        drop(mem::replace(session, nobody()));
-        if let Some(real) = self.home.lock().take() {
-            *session = real;
-        }
+        come_home(&self.home, session);
         self.expired.load(Ordering::Relaxed)
     }
+}
+
+fn come_home(home: &Home, session: &mut ServerSession) -> Option<Rest> {
+    drop(mem::replace(session, nobody()));
+    let returned = home.lock().take()?;
+    *session = returned.session;
+    returned.rest
 }
 
 /// A session that is never asked anything: it only fills the place while another one moves.

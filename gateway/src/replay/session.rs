@@ -20,11 +20,13 @@ use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::Instant;
 
-use super::{Home, Upload, nobody};
+use super::{Home, Rest, Returned, Upload, nobody};
 
 pub(super) struct ReplaySession {
     real: ServerSession,
     body: Body,
+    /// What comes after it, from the client itself.
+    rest: Option<Rest>,
     home: Home,
     watch: Option<Watch>,
 }
@@ -57,13 +59,14 @@ enum Body {
 }
 
 impl ReplaySession {
-    pub(super) fn new(real: ServerSession, body: &Upload, home: Home) -> Self {
+    pub(super) fn new(real: ServerSession, body: &Upload, rest: Option<Rest>, home: Home) -> Self {
         let body = match body.pieces() {
+            pieces if rest.is_some() => Body::Pieces(pieces.iter().cloned().collect()),
             [] => Body::Whole(Bytes::new()),
             [only] => Body::Whole(only.clone()),
             pieces => Body::Pieces(pieces.iter().cloned().collect()),
         };
-        Self { real, body, home, watch: None }
+        Self { real, body, rest, home, watch: None }
     }
 
     /// A session without a body that is still to come, which fails and sets `expired` when nothing was
@@ -75,7 +78,7 @@ impl ReplaySession {
         home: Home,
     ) -> Self {
         let watch = Watch { limit, deadline: Instant::now() + limit, expired };
-        Self { real, body: Body::Whole(Bytes::new()), home, watch: Some(watch) }
+        Self { real, body: Body::Whole(Bytes::new()), rest: None, home, watch: Some(watch) }
     }
 
     fn next_piece(&mut self) -> Option<Bytes> {
@@ -88,7 +91,8 @@ impl ReplaySession {
 
 impl Drop for ReplaySession {
     fn drop(&mut self) {
-        *self.home.lock() = Some(mem::replace(&mut self.real, nobody()));
+        let session = mem::replace(&mut self.real, nobody());
+        *self.home.lock() = Some(Returned { session, rest: self.rest.take() });
     }
 }
 
@@ -97,13 +101,22 @@ impl CustomSession for ReplaySession {
     // The body: the reason why this exists.
 
     async fn read_body_bytes(&mut self) -> Result<Option<Bytes>> {
-        Ok(self.next_piece())
+        if let Some(piece) = self.next_piece() {
+            return Ok(Some(piece));
+        }
+        match self.rest.as_mut().filter(|rest| !rest.is_done()) {
+            Some(rest) => rest.next(&mut self.real).await,
+            None => Ok(None),
+        }
     }
 
     async fn read_body_or_idle(&mut self, no_body_expected: bool) -> Result<Option<Bytes>> {
         // Nothing is awaited before the piece is out: dropping this future never loses one.
         if !no_body_expected && let Some(piece) = self.next_piece() {
             return Ok(Some(piece));
+        }
+        if !no_body_expected && let Some(rest) = self.rest.as_mut().filter(|rest| !rest.is_done()) {
+            return rest.next(&mut self.real).await;
         }
         match &self.watch {
             None => self.real.read_body_or_idle(true).await,
@@ -117,13 +130,17 @@ impl CustomSession for ReplaySession {
 
     async fn drain_request_body(&mut self) -> Result<()> {
         self.body = Body::Whole(Bytes::new());
-        Ok(())
+        match self.rest.take() {
+            Some(_) => self.real.drain_request_body().await,
+            None => Ok(()),
+        }
     }
 
     fn is_body_done(&mut self) -> bool {
+        let rest_done = self.rest.as_ref().is_none_or(Rest::is_done);
         match &self.body {
-            Body::Whole(_) => true,
-            Body::Pieces(pieces) => pieces.is_empty(),
+            Body::Whole(_) => rest_done,
+            Body::Pieces(pieces) => pieces.is_empty() && rest_done,
         }
     }
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
-use pingora_core::protocols::l4::stream::Stream;
 use pingora_core::protocols::raw_connect::ProxyDigest;
+use pingora_core::protocols::tls::{ALPN, SslDigest};
 use pingora_core::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, IO, Peek, Shutdown, SocketDigest, Ssl,
     TimingDigest, UniqueID, UniqueIDType,
 };
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -30,17 +30,17 @@ const ROOM: usize = 4096;
 /// The first room that is made: most heads fit.
 const FIRST_ROOM: usize = 1024;
 
-/// The connection.
+/// The connection, plain or under TLS.
 #[derive(Debug)]
-pub(super) struct Coalesced {
-    stream: Stream,
+pub(super) struct Coalesced<S> {
+    stream: S,
     /// Without room while there is nothing in it: a request may wait for long.
     held: BytesMut,
 }
 
-impl Coalesced {
+impl<S: IO> Coalesced<S> {
     /// Writes to `stream` leave together from now on.
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(super) fn new(stream: S) -> Self {
         Self { stream, held: BytesMut::new() }
     }
 
@@ -73,7 +73,7 @@ impl Coalesced {
     }
 }
 
-impl AsyncRead for Coalesced {
+impl<S: IO> AsyncRead for Coalesced<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -87,7 +87,7 @@ impl AsyncRead for Coalesced {
     }
 }
 
-impl AsyncWrite for Coalesced {
+impl<S: IO> AsyncWrite for Coalesced<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -133,7 +133,7 @@ impl AsyncWrite for Coalesced {
 }
 
 #[async_trait]
-impl Shutdown for Coalesced {
+impl<S: IO> Shutdown for Coalesced<S> {
     async fn shutdown(&mut self) {
         // A client that is gone cannot be told the rest.
         let _ = self.flush().await;
@@ -142,17 +142,25 @@ impl Shutdown for Coalesced {
 }
 
 #[async_trait]
-impl Peek for Coalesced {}
+impl<S: IO> Peek for Coalesced<S> {}
 
-impl Ssl for Coalesced {}
+impl<S: IO> Ssl for Coalesced<S> {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.stream.get_ssl_digest()
+    }
 
-impl UniqueID for Coalesced {
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.stream.selected_alpn_proto()
+    }
+}
+
+impl<S: IO> UniqueID for Coalesced<S> {
     fn id(&self) -> UniqueIDType {
         self.stream.id()
     }
 }
 
-impl GetTimingDigest for Coalesced {
+impl<S: IO> GetTimingDigest for Coalesced<S> {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.stream.get_timing_digest()
     }
@@ -166,13 +174,13 @@ impl GetTimingDigest for Coalesced {
     }
 }
 
-impl GetProxyDigest for Coalesced {
+impl<S: IO> GetProxyDigest for Coalesced<S> {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.stream.get_proxy_digest()
     }
 }
 
-impl GetSocketDigest for Coalesced {
+impl<S: IO> GetSocketDigest for Coalesced<S> {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.stream.get_socket_digest()
     }

@@ -9,31 +9,57 @@ use std::time::Duration;
 use pingora_core::apps::{HttpServerApp, ServerApp};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::l4::stream::Stream;
-use pingora_core::protocols::{GetSocketDigest, SocketDigest};
+use pingora_core::protocols::{GetSocketDigest, IO, SocketDigest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::coalesced::Coalesced;
 use super::conversation::Conversation;
+use super::refusals;
+use super::secured::Secured;
+use crate::tls::Certificates;
 
-/// How long a new connection may stay silent.
+/// How long a new connection may stay silent, or take to say that it speaks HTTP/2.
 const FIRST_BYTE_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long both sides may take to agree on TLS.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(20);
+
 /// How long a connection may take for a whole head, the wait for it included.
-const KEEPALIVE: Duration = Duration::from_secs(75);
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(75);
 
 /// The pause after an accept that failed (out of descriptors, mostly), so as not to spin.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(50);
 
+/// How long until it is looked again whether more of a preface has come: a peek returns at once as soon as
+/// any of it is there, and there is no way to wait for more.
+const BETWEEN_PEEKS: Duration = Duration::from_millis(2);
+
 /// No HTTP/1 method begins like HTTP/2's preface.
 const HTTP2_BEGINS: &[u8] = b"PRI";
 
-/// Accepts until it is `enough`; every connection gets a task of its own, and looks at `stopping`.
+/// The length of HTTP/2's preface. Whatever comes after it is under the limits of HTTP/2's own code.
+const HTTP2_PREFACE: usize = 24;
+
+/// Every handshake of TLS begins so.
+const TLS_BEGINS: u8 = 0x16;
+
+/// What connections are served with.
+pub(super) struct Service<A> {
+    pub(super) app: Arc<A>,
+    /// Without them connections are plain.
+    pub(super) certificates: Option<Arc<Certificates>>,
+    /// Whether connections that wait for their next request are to be closed.
+    pub(super) stopping: watch::Receiver<bool>,
+}
+
+/// Accepts until it is `enough`; every connection gets a task of its own.
 pub(super) async fn accept<A>(
     listener: TcpListener,
-    app: Arc<A>,
-    stopping: watch::Receiver<bool>,
+    service: Arc<Service<A>>,
     mut enough: watch::Receiver<bool>,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
@@ -45,7 +71,7 @@ pub(super) async fn accept<A>(
         };
         match accepted {
             Ok((socket, client)) => {
-                tokio::spawn(serve(socket, client, Arc::clone(&app), stopping.clone()));
+                tokio::spawn(serve(socket, client, Arc::clone(&service)));
             }
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
@@ -55,44 +81,94 @@ pub(super) async fn accept<A>(
     }
 }
 
-async fn serve<A>(
-    socket: TcpStream,
-    client: SocketAddr,
-    app: Arc<A>,
-    stopping: watch::Receiver<bool>,
-) where
+async fn serve<A>(socket: TcpStream, client: SocketAddr, service: Arc<Service<A>>)
+where
     A: HttpServerApp + Send + Sync + 'static,
 {
     // Small events must leave at once; a socket that refuses is only slower.
     let _ = socket.set_nodelay(true);
-    let http2 = match tokio::time::timeout(FIRST_BYTE_LIMIT, speaks_http2(&socket)).await {
-        Ok(Ok(http2)) => http2,
-        Ok(Err(error)) => {
-            return debug!(%error, %client, "a connection ended before its first byte");
-        }
-        Err(_) => return debug!(%client, "a connection stayed silent"),
+    let served = match &service.certificates {
+        None => plain(socket, client, &service).await,
+        Some(certificates) => secured(socket, client, &service, certificates).await,
     };
+    if let Err(error) = served {
+        debug!(%error, %client, "a connection ended before its first request");
+    }
+}
+
+/// Serves a connection without TLS; an error is one before the first request.
+async fn plain<A>(socket: TcpStream, client: SocketAddr, service: &Service<A>) -> io::Result<()>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let http2 = timeout(FIRST_BYTE_LIMIT, speaks_http2(&socket)).await??;
     let stream = labelled(socket, client);
     if http2 {
-        app.process_new(Box::new(stream), &stopping).await;
-        return;
+        service.app.process_new(Box::new(stream), &service.stopping).await;
+    } else {
+        http1(stream, client, service).await;
     }
+    Ok(())
+}
+
+/// The same under TLS.
+async fn secured<A>(
+    socket: TcpStream,
+    client: SocketAddr,
+    service: &Service<A>,
+    certificates: &Certificates,
+) -> io::Result<()>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let mut first = [0];
+    timeout(FIRST_BYTE_LIMIT, socket.peek(&mut first)).await??;
+    if first != [TLS_BEGINS] {
+        return refuse_plain(socket).await;
+    }
+    let handshake = certificates.acceptor().accept(labelled(socket, client));
+    let mut stream = Secured::new(timeout(HANDSHAKE_LIMIT, handshake).await??);
+    if stream.speaks_http2() {
+        timeout(FIRST_BYTE_LIMIT, stream.wait_for(HTTP2_PREFACE)).await??;
+        service.app.process_new(Box::new(stream), &service.stopping).await;
+    } else {
+        http1(stream, client, service).await;
+    }
+    Ok(())
+}
+
+/// Tells a client that has forgotten the `s` of https.
+async fn refuse_plain(mut socket: TcpStream) -> io::Result<()> {
+    let told = async {
+        socket.write_all(&refusals::plain_http()).await?;
+        socket.shutdown().await?;
+        // Closing with bytes unread would reset the connection under the answer.
+        let mut unread = [0; 1024];
+        while socket.read(&mut unread).await? > 0 {}
+        Ok(())
+    };
+    timeout(HANDSHAKE_LIMIT, told).await?
+}
+
+/// Serves one HTTP/1 request after another, for as long as they come.
+async fn http1<A, S>(stream: S, client: SocketAddr, service: &Service<A>)
+where
+    A: HttpServerApp + Send + Sync + 'static,
+    S: IO + 'static,
+{
     let conversation = Conversation::new();
-    let talk = converse(stream, &app, &stopping, &conversation);
+    let talk = converse(stream, service, &conversation);
     if !Arc::clone(&conversation).over(KEEPALIVE, talk).await {
         debug!(%client, limit = ?KEEPALIVE, "a connection was closed that sent no whole request head");
     }
 }
 
-/// Serves one HTTP/1 request after another.
-async fn converse<A>(
-    stream: Stream,
-    app: &Arc<A>,
-    stopping: &watch::Receiver<bool>,
-    conversation: &Conversation,
-) where
+async fn converse<A, S>(stream: S, service: &Service<A>, conversation: &Conversation)
+where
     A: HttpServerApp + Send + Sync + 'static,
+    S: IO + 'static,
 {
+    let Service { app, stopping, .. } = service;
     let mut session = ServerSession::new_http1(Box::new(Coalesced::new(stream)));
     // Kept without a limit as far as Pingora knows, which would set a timer for each request.
     session.set_keepalive(Some(0));
@@ -111,20 +187,22 @@ async fn converse<A>(
 }
 
 /// Looks at the first bytes without taking them. Pingora's own look waits for 24 bytes, which a short
-/// request never sends.
+/// request never sends. Where they begin HTTP/2's preface, it is waited for to its end.
 async fn speaks_http2(socket: &TcpStream) -> io::Result<bool> {
-    let mut first = [0; HTTP2_BEGINS.len()];
+    let mut first = [0; HTTP2_PREFACE];
     loop {
         let seen = socket.peek(&mut first).await?;
-        let begun = first.get(..seen).unwrap_or_default();
         if seen == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if seen == first.len() || !HTTP2_BEGINS.starts_with(begun) {
-            return Ok(begun == HTTP2_BEGINS);
+        let compared = seen.min(HTTP2_BEGINS.len());
+        if first.get(..compared) != HTTP2_BEGINS.get(..compared) {
+            return Ok(false);
         }
-        // A lone `P`: the peek returns at once from now on, and there is no way to wait for more.
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        if seen == first.len() {
+            return Ok(true);
+        }
+        tokio::time::sleep(BETWEEN_PEEKS).await;
     }
 }
 

@@ -8,9 +8,11 @@ mod coalesced;
 mod connection;
 mod conversation;
 mod handover;
+mod hang_up;
 mod head_watch;
 mod listener;
 mod refusals;
+mod secured;
 mod together;
 
 use std::io;
@@ -26,9 +28,11 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
+use crate::tls::Certificates;
 
 pub(crate) use conversation::{Held, head_arrived, hold};
 pub use handover::{Estate, Inherited};
+pub(crate) use hang_up::Line;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request, in all.
@@ -58,9 +62,17 @@ pub struct Patience {
     pub in_flight: Duration,
 }
 
-/// Serves `service` on `listener`, with at most `threads` of the runtime's threads in mind.
+/// Where requests come in.
+pub struct Entrance {
+    /// The socket.
+    pub listener: std::net::TcpListener,
+    /// What connections are secured with; without it they are plain.
+    pub certificates: Option<Arc<Certificates>>,
+}
+
+/// Serves `service` at `entrance`, with at most `threads` of the runtime's threads in mind.
 pub fn start<S>(
-    listener: std::net::TcpListener,
+    entrance: Entrance,
     service: S,
     lifecycle: Arc<Lifecycle>,
     threads: usize,
@@ -69,14 +81,16 @@ where
     S: ProxyHttp + Send + Sync + 'static,
     S::CTX: Send + Sync,
 {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let listener = tokio::net::TcpListener::from_std(entrance.listener)?;
     let address = listener.local_addr()?;
     let app = Arc::new(proxy(service, threads));
     let (stop, stopping) = watch::channel(false);
     let (full, enough) = watch::channel(false);
     let accepting = tokio::spawn(async move {
         let mut ending = stopping.clone();
-        connection::accept(listener, Arc::clone(&app), stopping, enough).await;
+        let certificates = entrance.certificates;
+        let service = connection::Service { app: Arc::clone(&app), certificates, stopping };
+        connection::accept(listener, Arc::new(service), enough).await;
         // Connections that wait for their next request are told that there is none.
         let _ = ending.wait_for(|stop| *stop).await;
         app.http_cleanup().await;
@@ -94,6 +108,7 @@ fn proxy<S: ProxyHttp>(service: S, threads: usize) -> HttpProxy<S> {
     let mut proxy = http_proxy(&Arc::new(conf), service);
     let mut options = HttpServerOptions::default();
     options.h2c = true;
+    options.h2_idle_timeout = Some(connection::KEEPALIVE);
     proxy.server_options = Some(options);
     proxy
 }

@@ -1,5 +1,5 @@
-//! Pingora refuses two kinds of request before anybody here sees them: one whose head it cannot read,
-//! and CONNECT. Its refusals say nothing; these say why, in the shape that clients understand.
+//! Requests that are refused before any stage sees them. Pingora does so with a head that it cannot read
+//! and with CONNECT; its refusals say nothing, and these say why, in the shape that clients understand.
 
 use flexinfer_core::openai::{CONTENT_TYPE, Dialect, error_body};
 use flexinfer_core::rejection::Rejection;
@@ -17,6 +17,11 @@ pub(super) fn in_place_of(head: &[u8]) -> Option<Vec<u8>> {
         return None;
     };
     is_pingoras(head).then(|| written(&rejection, status))
+}
+
+/// What a client is told that speaks plain HTTP where TLS is spoken.
+pub(super) fn plain_http() -> Vec<u8> {
+    written(&Rejection::PlainHttp, "400 Bad Request")
 }
 
 /// An engine's refusal, or one of ours, names no such server.

@@ -127,6 +127,13 @@ pub struct ServeArguments {
     /// [default: 127.0.0.1:9090; 0.0.0.0:9090 on a cluster]
     #[arg(long, value_name = "ADDRESS", help_heading = "Addresses")]
     pub admin_listen: Option<String>,
+    /// Certificate chain (PEM, the server's own first) for HTTPS instead of HTTP; followed for changes
+    /// [FLEXINFER_TLS_CERT] [default: none]
+    #[arg(long, value_name = "FILE", help_heading = "Addresses")]
+    pub tls_cert: Option<String>,
+    /// Private key (PEM) of the certificate [FLEXINFER_TLS_KEY]
+    #[arg(long, value_name = "FILE", help_heading = "Addresses")]
+    pub tls_key: Option<String>,
 
     /// Requests that may wait for one model [PROXY_MAX_QUEUE_SIZE] [default: 100]
     #[arg(long, value_name = "COUNT", help_heading = "Waiting")]

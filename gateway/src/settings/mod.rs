@@ -40,6 +40,7 @@ use reader::Reader;
 
 use crate::parts::Limits;
 use crate::server::Patience;
+use crate::tls::TlsFiles;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where metrics, health and debug pages are.
     pub admin_listen: SocketAddr,
+    /// Where the certificate for TLS to clients is; without it they speak plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// Threads that serve requests.
     pub threads: usize,
     /// How log lines look.
@@ -101,6 +104,7 @@ impl Settings {
         Self {
             listen,
             admin_listen: read.address("admin-listen", admin, (address, 9090)),
+            tls: tls(read, arguments),
             threads: read.count("threads", arguments.threads.as_deref(), processors(), 1..=1024),
             log_format: read.choice("log-format", format, defaults.log_format),
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
@@ -155,6 +159,20 @@ fn traces<E: Fn(&str) -> Option<String>>(
         otel_enabled: read.choice("otel-enabled", arguments.otel_enabled.as_deref(), false),
         otel_service_namespace: read.text(namespace, arguments.otel_service_namespace.as_deref()),
     }
+}
+
+fn tls<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &ServeArguments,
+) -> Option<TlsFiles> {
+    let certificate = read.path("tls-cert", arguments.tls_cert.as_deref());
+    let key = read.path("tls-key", arguments.tls_key.as_deref());
+    if certificate.is_some() != key.is_some() {
+        read.complain(
+            "--tls-cert (FLEXINFER_TLS_CERT) and --tls-key (FLEXINFER_TLS_KEY) are needed together",
+        );
+    }
+    certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key })
 }
 
 fn limits<E: Fn(&str) -> Option<String>>(

@@ -237,6 +237,13 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         self.value(name, flag, default, duration, shown)
     }
 
+    /// A file or folder that may be named or not.
+    pub(super) fn path(&mut self, name: &'static str, flag: Option<&str>) -> Option<PathBuf> {
+        let path = PathBuf::from(self.given(name, flag)?.text);
+        self.show(name, path.to_string_lossy());
+        Some(path)
+    }
+
     pub(super) fn folder(
         &mut self,
         name: &'static str,

@@ -123,11 +123,7 @@ impl RuleSettings {
         read: &mut Reader<'_, E>,
         arguments: &RuleArguments,
     ) -> Self {
-        let keys_file = read.given("keys-file", arguments.keys_file.as_deref());
-        let keys_file = keys_file.map(|given| PathBuf::from(given.text));
-        if let Some(file) = &keys_file {
-            read.show("keys-file", file.to_string_lossy());
-        }
+        let keys_file = read.path("keys-file", arguments.keys_file.as_deref());
         let asked = arguments.auth_enabled.as_deref();
         let authenticate = read.choice("auth-enabled", asked, keys_file.is_some());
         let token = read.variable(TOKEN).unwrap_or_default();
@@ -148,7 +144,7 @@ impl RuleSettings {
             authenticate,
             keys_file,
             token: Callers::of_token(&token),
-            engine_secrets: engine_secrets(read, arguments.engine_secrets.as_deref()),
+            engine_secrets: read.path("engine-secrets", arguments.engine_secrets.as_deref()),
             origins: origins(read, arguments.cors_origins.as_deref()),
             policy: policy(read, arguments),
             validate: read.choice(
@@ -161,15 +157,6 @@ impl RuleSettings {
             default_max_tokens,
         }
     }
-}
-
-fn engine_secrets<E: Fn(&str) -> Option<String>>(
-    read: &mut Reader<'_, E>,
-    flag: Option<&str>,
-) -> Option<PathBuf> {
-    let folder = PathBuf::from(read.given("engine-secrets", flag)?.text);
-    read.show("engine-secrets", folder.display().to_string());
-    Some(folder)
 }
 
 fn origins<E: Fn(&str) -> Option<String>>(read: &mut Reader<'_, E>, flag: Option<&str>) -> Origins {

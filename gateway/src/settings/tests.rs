@@ -64,6 +64,8 @@ fn everything_that_is_wrong_is_told_at_once() {
         "loud",
         "--upstream-attempts",
         "9",
+        "--tls-key",
+        "server.key",
         "--backoff-initial-wait",
         "1m",
     ];

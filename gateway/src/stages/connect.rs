@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -15,6 +16,9 @@ use crate::context::{Context, Retry};
 use crate::parts::Parts;
 use crate::queues::Booking;
 use crate::server;
+
+/// Requests that share a connection of HTTP/2, if the engine does not want fewer.
+const STREAMS: usize = 100;
 
 type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
 
@@ -43,16 +47,34 @@ pub(crate) async fn connect(
     peer.options.read_timeout = Some(parts.limits.silence.max(parts.limits.first_byte));
     peer.options.write_timeout = Some(parts.limits.silence);
     peer.options.idle_timeout = Some(parts.limits.pooled);
-    if retry == Some(Retry::NewConnection) {
+    let protocol = booking.served.effective.engine_protocol;
+    // HTTP/2 has another way for WebSockets, which engines rarely know.
+    if protocol == EngineProtocol::H2c && !session.downstream_session.is_upgrade_req() {
+        peer.options.set_http_version(2, 2);
+        peer.options.max_h2_streams = STREAMS;
+    }
+    let streams = context.body.as_ref().is_some_and(|body| body.rest.is_some());
+    if streams {
+        // The engine may be silent for as long as the client sends.
+        let patience = peer.options.read_timeout.unwrap_or_default();
+        peer.options.read_timeout = Some(patience + parts.limits.body_deadline);
+    }
+    // What can be sent only once is not sent on a connection that may have been closed.
+    if streams || retry == Some(Retry::NewConnection) {
         peer.group_key = unshared();
     }
     Ok(peer)
 }
 
-/// There is a connection. A body that was read follows its head at once: they leave together.
+/// There is a connection. A body that was read whole follows its head at once: they leave together. One of
+/// HTTP/2 is not this request's alone.
 pub(crate) fn connected(engine: RawFd, context: &mut Context) {
     context.attempt.together = None;
-    context.attempt.together = context.body.as_ref().and_then(|_| server::hold(engine));
+    let booking = context.attempt.booking.as_ref();
+    let http1 = booking
+        .is_some_and(|booking| booking.served.effective.engine_protocol == EngineProtocol::Http1);
+    let whole = context.body.as_ref().is_some_and(|body| body.rest.is_none());
+    context.attempt.together = (http1 && whole).then(|| server::hold(engine)).flatten();
 }
 
 /// The slot to try next, where it is another one than the last.

@@ -1,6 +1,6 @@
 //! Waits for a slot on an engine, and stops waiting when the client leaves.
 //!
-//! Must run after the body was read to its end: watching an HTTP/1 client means reading on, and what
+//! Must run after the body was read, to its end or as far as it may be. At its end, watching an HTTP/1 client means reading on, and what
 //! comes then is the next request or the end of the connection. A client that closes its sending side
 //! counts as gone (SSE-07): nearly all that do have left, and an engine's time is dear.
 
@@ -15,6 +15,7 @@ use pingora_proxy::Session;
 use super::Stop;
 use crate::context::Context;
 use crate::queues::Booking;
+use crate::server::Line;
 
 /// Waits for `booking` and puts it into the context.
 pub(crate) async fn dispatch(
@@ -49,18 +50,31 @@ async fn wait(
         target.series.queued();
     }
     let _told = context.spans.wait();
+    let unread = context.body.as_ref().is_some_and(|body| body.rest.is_some());
     let begun = Instant::now();
     let booked = tokio::select! {
         biased;
         booked = booking => booked,
-        () = gone(session) => return Err(Stop::ClientLeft),
+        () = gone(session, unread) => return Err(Stop::ClientLeft),
     };
     *context.attempt.waited.get_or_insert_default() += begun.elapsed();
     Ok(booked)
 }
 
-/// Resolves when the client is gone.
-async fn gone(session: &mut Session) {
-    // With the body at its end this only ever ends with an error, which means gone.
-    let _ = session.downstream_session.read_body_or_idle(true).await;
+/// Resolves when the client is gone, some of whose body may be unread.
+async fn gone(session: &mut Session, unread: bool) {
+    let line = Line::of(&session.downstream_session);
+    if unread {
+        match session.downstream_session.watch_h2_stream_close() {
+            Some(closed) => drop(closed.await),
+            None => line.hung_up().await,
+        }
+        return;
+    }
+    tokio::select! {
+        // With the body at its end this only ever ends with an error, which means gone.
+        _ = session.downstream_session.read_body_or_idle(true) => {}
+        // Once the next request has begun to come, nothing is read any more.
+        () = line.hung_up() => {}
+    }
 }

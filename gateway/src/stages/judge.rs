@@ -9,7 +9,7 @@ use flexinfer_core::ids::ModelId;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::retrying;
 use http::header::RETRY_AFTER;
-use pingora_core::{BError, Error, ErrorSource, ErrorType, Result};
+use pingora_core::{BError, Error, ErrorSource, ErrorType, Result, RetryType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
@@ -39,6 +39,9 @@ pub(crate) fn busy(parts: &Parts, head: &ResponseHeader, context: &mut Context) 
     let Some(booking) = context.attempt.booking.as_ref().filter(|_| status >= 400) else {
         return Ok(());
     };
+    if context.attempt.streams {
+        return Ok(());
+    }
     let backend = Backend::named(&booking.served.backend).unwrap_or(Backend::Command);
     let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     let (since, tries) = context.attempt.busy.unwrap_or((Instant::now(), 0));
@@ -65,6 +68,12 @@ pub(crate) fn broken(
     context.attempt.together = None;
     send::sent(session, context);
     context.spans.fail(error.etype().as_str());
+    if context.attempt.rejection.is_some() {
+        // The rest of the body was refused on its way.
+        error.as_down();
+        error.set_retry(false);
+        return error;
+    }
     if send::unwatch(session, context) {
         let waited = patience(parts, context);
         reject(context, |model| Rejection::UpstreamTimeout { model, waited });
@@ -76,13 +85,22 @@ pub(crate) fn broken(
         error.set_retry(true);
         return error;
     }
-    let again = kept
-        && context.attempt.connections <= parts.limits.connections
+    let repeatable = !context.attempt.streamed
         && context.answer.status.is_none()
-        && session.response_written().is_none_or(|head| head.status.is_informational())
-        && unread(&error);
+        && session.response_written().is_none_or(|head| head.status.is_informational());
+    let tries = context.attempt.connections;
+    let retry = if !repeatable {
+        None
+    } else if kept && tries <= parts.limits.connections && unread(&error) {
+        Some(Retry::NewConnection)
+    } else if tries < parts.limits.connections && refused(&error) {
+        Some(Retry::Elsewhere)
+    } else {
+        None
+    };
+    let again = retry.is_some();
     if again {
-        context.attempt.retry = Some(Retry::NewConnection);
+        context.attempt.retry = retry;
         count_retry(context, "reset");
     } else if *error.esource() == ErrorSource::Upstream {
         let silence = patience(parts, context);
@@ -113,6 +131,12 @@ fn unread(error: &Error) -> bool {
             .is_some_and(|text| text.as_str().ends_with("bytes already read: 0")),
         _ => false,
     }
+}
+
+/// Whether an engine that speaks HTTP/2 has said that it did not begin: it refused the stream, or is closing
+/// the connection and told which requests it still takes. Pingora finds that out.
+fn refused(error: &Error) -> bool {
+    *error.etype() == ErrorType::H2Error && matches!(error.retry, RetryType::Decided(true))
 }
 
 /// The answer to a failure that nothing answered yet; `None` when nobody is there to read it.

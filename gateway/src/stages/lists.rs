@@ -44,9 +44,9 @@ pub(crate) async fn answer(
         Page::OllamaRunning => lists.ollama_running(),
         Page::OllamaVersion => ollama_version(),
         Page::OllamaShow => {
-            let body = read::read(parts, session, context.started).await?;
-            let (body, _held) = body.ok_or(Rejection::ModelMissing)?;
-            lists.ollama_show(&allowed.lookup(fleet, &Show::read(&body)?)?)
+            let body = read::read(parts, session, context.started, None).await?;
+            let body = body.ok_or(Rejection::ModelMissing)?;
+            lists.ollama_show(&allowed.lookup(fleet, &Show::read(&body.received)?)?)
         }
     }))
 }

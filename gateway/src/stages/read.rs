@@ -1,20 +1,27 @@
-//! Reads the body to its end: under a deadline, a limit for one and a limit for all of them together.
+//! Reads the body, to its end or as far as it has to be known: under a deadline, a limit for one and a limit
+//! for all of them together.
 
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use flexinfer_core::openai::apis::{ModelAt, Operation};
+use flexinfer_core::openai::{BodyKind, FormScanner, Understood};
 use flexinfer_core::rejection::Rejection;
 use futures::poll;
-use http::header::EXPECT;
+use http::header::{CONTENT_TYPE, EXPECT};
 use pingora_proxy::Session;
 use tokio::time::{Instant, timeout_at};
 
 use super::Stop;
 use super::receive::announced_length;
+use crate::context::Body;
 use crate::parts::Parts;
-use crate::replay::Held;
+use crate::replay::{Held, Patience, Rest};
+
+/// A body that is longer goes on to its engine as it comes, where that is possible.
+const STREAMED_ABOVE: u64 = 1024 * 1024;
 
 /// Room that is made at once for a body that announces more.
 const FIRST_ROOM: usize = 1024 * 1024;
@@ -22,14 +29,61 @@ const FIRST_ROOM: usize = 1024 * 1024;
 /// What Pingora calls a body that is not chunked as it says.
 const MALFORMED: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
 
-/// The whole body and its part of the budget; `None` where the head says that there is none.
+/// A body as far as it was read.
+pub(crate) struct Arrived {
+    pub(crate) received: Bytes,
+    /// What is still the client's; none where all was read.
+    pub(crate) rest: Option<Rest>,
+    /// The part of the budget for what was read.
+    pub(crate) held: Held,
+}
+
+impl Arrived {
+    /// The same with what is in it.
+    pub(crate) fn body(self, understood: Understood) -> Body {
+        let Self { received, rest, held } = self;
+        Body { received, rest, understood, changes: Vec::new(), upload: None, _held: held }
+    }
+}
+
+/// Why a body can go on to its engine before all of it is here.
+pub(crate) enum Early {
+    /// It is a form, and nothing decides but its `model` part.
+    Form(Box<FormScanner>),
+    /// Nothing in it decides.
+    Opaque,
+}
+
+/// Whether a body need not be read to its end first: one that is long, says how long, and is not JSON.
+pub(crate) fn early(
+    session: &Session,
+    operation: Option<&Operation>,
+    named: bool,
+) -> Option<Early> {
+    let headers = &session.req_header().headers;
+    announced_length(headers).filter(|length| *length > STREAMED_ABOVE)?;
+    if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
+        let tied = operation.is_some_and(|operation| operation.tied.is_some());
+        return (named && !tied).then_some(Early::Opaque);
+    }
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    match BodyKind::of(content_type).ok()? {
+        BodyKind::Form(boundary) => Some(Early::Form(Box::new(FormScanner::new(boundary)))),
+        BodyKind::Opaque if named => Some(Early::Opaque),
+        BodyKind::Opaque | BodyKind::Json => None,
+    }
+}
+
+/// The body and its part of the budget, read to its end or, where it may go on `early`, as far as it
+/// has to be known; `None` where the head says that there is none.
 ///
 /// `begun` is when its head was complete.
 pub(crate) async fn read(
     parts: &Parts,
     session: &mut Session,
     begun: std::time::Instant,
-) -> Result<Option<(Bytes, Held)>, Stop> {
+    mut early: Option<Early>,
+) -> Result<Option<Arrived>, Stop> {
     if session.is_body_empty() {
         return Ok(None);
     }
@@ -39,13 +93,24 @@ pub(crate) async fn read(
     }
     let announced = announced_length(&session.req_header().headers);
     let mut arriving = Arriving::new(parts, announced, begun);
-    while let Some(chunk) = arriving.next(session).await? {
+    let rest = loop {
+        let rest = arriving.rest(&mut early);
+        if rest.is_some() {
+            break rest;
+        }
+        let Some(chunk) = arriving.next(session).await? else { break None };
+        if let Some(Early::Form(scanner)) = &mut early
+            && scanner.push(&chunk).is_err()
+        {
+            // What is wrong with it, and whether that matters, is found out when it is whole.
+            early = None;
+        }
         arriving.take(chunk)?;
         if session.downstream_session.is_body_done() {
-            break;
+            break None;
         }
-    }
-    Ok(Some((arriving.whole(), arriving.held)))
+    };
+    Ok(Some(Arrived { received: arriving.whole(), rest, held: arriving.held }))
 }
 
 struct Arriving<'a> {
@@ -96,8 +161,32 @@ impl<'a> Arriving<'a> {
         }
     }
 
+    fn length(&self) -> usize {
+        self.only.as_ref().map_or(self.joined.len(), Bytes::len)
+    }
+
+    /// What is still to come, if what is here is enough.
+    fn rest(&self, early: &mut Option<Early>) -> Option<Rest> {
+        let enough = match early {
+            None => false,
+            Some(Early::Opaque) => true,
+            Some(Early::Form(scanner)) => scanner.model().is_some(),
+        };
+        let remaining = self.announced?.checked_sub(self.length() as u64)?;
+        if !enough || remaining == 0 {
+            return None;
+        }
+        let scanner = match early.take() {
+            Some(Early::Form(scanner)) => Some(scanner),
+            Some(Early::Opaque) | None => None,
+        };
+        let limits = &self.parts.limits;
+        let patience = Patience { pause: limits.body_pause, whole: limits.body_deadline };
+        Some(Rest::new(remaining, scanner, patience))
+    }
+
     fn take(&mut self, chunk: Bytes) -> Result<(), Rejection> {
-        let before = self.only.as_ref().map_or(self.joined.len(), Bytes::len);
+        let before = self.length();
         let length = (before + chunk.len()) as u64;
         if length > self.parts.limits.max_body {
             return Err(Rejection::BodyTooLarge { limit: self.parts.limits.max_body });

@@ -10,7 +10,9 @@ use flexinfer_core::openai::apis::{ModelAt, Operation, Page};
 use flexinfer_core::openai::paths::{Asked, EngineCall, locate, unlisted};
 use flexinfer_core::openai::query;
 use flexinfer_core::rejection::Rejection;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_proxy::Session;
 
@@ -155,6 +157,12 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
     if parts.lifecycle.phase() == Phase::Closed {
         return Err(Rejection::ShuttingDown);
     }
+    if other_upgrade(&head.headers) {
+        let head = session.req_header_mut();
+        head.remove_header(&UPGRADE);
+        head.remove_header(&CONNECTION);
+    }
+    let head = session.req_header();
     certain_length(&head.headers, || session.downstream_session.to_h1_raw())?;
     if let Some(expectation) = head.headers.get(EXPECT)
         && !expectation.as_bytes().eq_ignore_ascii_case(b"100-continue")
@@ -173,6 +181,15 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
     session.set_read_timeout(None);
     session.set_write_timeout(Some(parts.limits.silence));
     Ok(())
+}
+
+/// Whether the client wants to go on in a protocol that nobody could follow here. An engine that agreed would
+/// be reached past every rule (`Upgrade: h2c` carries any number of requests); to leave such a wish out is
+/// allowed.
+fn other_upgrade(headers: &HeaderMap) -> bool {
+    let Some(protocol) = headers.get(UPGRADE) else { return false };
+    headers.get_all(UPGRADE).iter().count() > 1
+        || !protocol.as_bytes().eq_ignore_ascii_case(b"websocket")
 }
 
 /// Refuses what two readers could cut at two places (request smuggling): Pingora accepts both.

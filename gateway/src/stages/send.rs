@@ -20,7 +20,7 @@ use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
 use crate::decimal::Backwards;
 use crate::parts::Limits;
-use crate::replay::{Replay, Upload, Watch};
+use crate::replay::{Replay, Rest, Upload, Watch};
 
 /// Tells an engine with pages of its own where they lie for the client.
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -61,10 +61,13 @@ pub(crate) fn send(
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
     let Some(body) = context.body.as_mut() else { return Ok(()) };
+    let rest = body.rest.take();
     let upload = upload(body, name)?;
+    let coming = rest.as_ref().map_or(0, Rest::remaining);
     head.remove_header(&TRANSFER_ENCODING);
-    head.insert_header(CONTENT_LENGTH, upload.len())?;
-    context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload));
+    head.insert_header(CONTENT_LENGTH, (upload.len() as u64 + coming).to_string())?;
+    context.attempt.streams = rest.is_some();
+    context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload, rest));
     Ok(())
 }
 
@@ -92,8 +95,12 @@ pub(crate) fn unwatch(session: &mut Session, context: &mut Context) -> bool {
 
 /// Gives the client's session back once the last of the body is on its way, or when there is no way.
 pub(crate) fn sent(session: &mut Session, context: &mut Context) {
-    if let Some(replay) = context.attempt.replay.take() {
-        replay.end(&mut session.downstream_session);
+    let Some(replay) = context.attempt.replay.take() else { return };
+    let Some(mut rest) = replay.end(&mut session.downstream_session) else { return };
+    context.attempt.streamed = rest.begun();
+    context.attempt.rejection = rest.refusal();
+    if let Some(body) = &mut context.body {
+        body.rest = Some(rest);
     }
 }
 

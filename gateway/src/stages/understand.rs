@@ -2,7 +2,6 @@
 //! requests that shall meet the same engine. Where its API has the model elsewhere, a body is between the
 //! client and the engine.
 
-use bytes::Bytes;
 use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::rejection::Rejection;
@@ -11,6 +10,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use pingora_proxy::Session;
 
+use super::read::Arrived;
 use crate::context::{Body, Context};
 use crate::parts::Parts;
 
@@ -18,13 +18,16 @@ use crate::parts::Parts;
 pub(crate) fn understand(
     operation: Option<&Operation>,
     headers: &HeaderMap,
-    received: &Bytes,
+    arrived: &Arrived,
 ) -> Result<Understood, Rejection> {
+    if let Some(rest) = &arrived.rest {
+        return Ok(rest.understood());
+    }
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
         return Ok(Understood::Opaque);
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let understood = Understood::read(content_type, received);
+    let understood = Understood::read(content_type, &arrived.received);
     if operation.is_some() {
         return understood;
     }

@@ -116,3 +116,23 @@ async fn sse_07_ending_the_sending_side_counts_as_leaving() {
     client.finish_sending().await.unwrap();
     assert!(eventually(BOUND, || engine.left_early() == 1 && world.at_rest()).await);
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_behind_its_next_request_waits_no_more() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    world.desk.close();
+    for reset in [false, true] {
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(CHAT, ASK).await.unwrap();
+        assert!(eventually(BOUND, || world.desk.waiting() == 1).await);
+        client.send(&request("GET", "/v1/models", &[], b"").repeat(2)).await.unwrap();
+        if reset {
+            client.reset().unwrap();
+        } else {
+            drop(client);
+        }
+        assert!(eventually(BOUND, || world.at_rest()).await, "somebody waits for nobody");
+    }
+    assert_eq!(engine.connections(), 0);
+}

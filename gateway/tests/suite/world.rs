@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flexinfer_core::effective::Effective;
+use flexinfer_core::effective::{Effective, EngineProtocol};
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
@@ -21,7 +21,8 @@ use flexinfer_gateway::proxy::Proxy;
 use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
-use flexinfer_gateway::server::{self, Running};
+use flexinfer_gateway::server::{self, Entrance, Running};
+use flexinfer_gateway::tls::{Certificates, TlsFiles};
 use flexinfer_telemetry::traces::Tracer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -76,6 +77,7 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         max_output_tokens: None,
         serve_paths: Vec::new(),
         api_key_secret: None,
+        engine_protocol: EngineProtocol::default(),
         routing: None,
         parked: false,
     };
@@ -260,6 +262,20 @@ impl Dispatch for Counter {
     }
 }
 
+/// How a test's gateway is to be.
+struct Terms {
+    limits: Limits,
+    budget: u64,
+    rules: Rules,
+    tls: Option<TlsFiles>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { limits: limits(), budget: 1 << 30, rules: Rules::default(), tls: None }
+    }
+}
+
 /// One gateway and what it works with.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
@@ -283,30 +299,27 @@ impl World {
         limits: Limits,
         budget: u64,
     ) -> Self {
-        Self::build(engine, models, limits, budget, Rules::default())
+        Self::serve(engine, Fleet::build(models).0, Terms { limits, budget, ..Terms::default() })
     }
 
     /// A gateway with rules for who may send how much.
     pub(crate) fn ruled(engine: SocketAddr, models: Vec<Served>, rules: Rules) -> Self {
-        Self::build(engine, models, limits(), 1 << 30, rules)
+        Self::serve(engine, Fleet::build(models).0, Terms { rules, ..Terms::default() })
     }
 
-    fn build(
-        engine: SocketAddr,
-        models: Vec<Served>,
-        limits: Limits,
-        budget: u64,
-        rules: Rules,
-    ) -> Self {
-        Self::serve(engine, Fleet::build(models).0, limits, budget, rules)
+    /// A gateway that speaks TLS.
+    pub(crate) fn secured(engine: SocketAddr, models: Vec<Served>, files: &TlsFiles) -> Self {
+        let tls = Some(files.clone());
+        Self::serve(engine, Fleet::build(models).0, Terms { tls, ..Terms::default() })
     }
 
     /// A gateway for a fleet with adapters in it.
     pub(crate) fn of_fleet(engine: SocketAddr, fleet: Fleet) -> Self {
-        Self::serve(engine, fleet, limits(), 1 << 30, Rules::default())
+        Self::serve(engine, fleet, Terms::default())
     }
 
-    fn serve(engine: SocketAddr, fleet: Fleet, limits: Limits, budget: u64, rules: Rules) -> Self {
+    fn serve(engine: SocketAddr, fleet: Fleet, terms: Terms) -> Self {
+        let Terms { limits, budget, rules, tls } = terms;
         let desk = Desk::new();
         for model in fleet.all() {
             desk.set_engine(model.name(), engine);
@@ -314,6 +327,7 @@ impl World {
         let budget = Budget::new(budget);
         let lifecycle = Lifecycle::new();
         let metrics = Metrics::new().unwrap();
+        let certificates = tls.map(|files| Certificates::follow(&files, &metrics).unwrap());
         metrics.know(fleet.listed().map(|model| model.name()));
         let proxy = Proxy::new(Parts {
             fleet: Arc::new(ArcSwap::from_pointee(fleet)),
@@ -330,7 +344,8 @@ impl World {
             tracer: Tracer::default(),
         });
         let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-        let gateway = server::start(listener, proxy, Arc::clone(&lifecycle), 2).unwrap();
+        let entrance = Entrance { listener, certificates };
+        let gateway = server::start(entrance, proxy, Arc::clone(&lifecycle), 2).unwrap();
         Self { address: gateway.address, desk, budget, lifecycle, metrics, gateway }
     }
 

@@ -95,6 +95,18 @@ impl FormScanner {
         self.model.as_ref().map(|model| model.name.as_str())
     }
 
+    /// How many `model` parts have been read whole.
+    pub fn model_parts(&self) -> usize {
+        self.model.as_ref().map_or(0, |model| model.spans.len())
+    }
+
+    /// What the form says so far, once its model is known: whatever comes behind that part leaves its place
+    /// as it is.
+    pub fn so_far(&self) -> Option<Form> {
+        let (model, opens_at) = (self.model.clone()?, self.opens_at?);
+        Some(Form { model: Some(model), opens_at, boundary: self.boundary.clone() })
+    }
+
     /// Takes the next bytes of the body.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejection> {
         let mut pending = std::mem::take(&mut self.pending);

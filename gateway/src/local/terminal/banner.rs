@@ -65,6 +65,8 @@ fn makes(model: &Model) -> Makes {
 pub struct Banner {
     /// Where requests go.
     pub address: SocketAddr,
+    /// Whether they go there under TLS.
+    pub secured: bool,
     /// Where metrics and the state of all models are.
     pub admin: SocketAddr,
     /// The models, in the order shown.
@@ -75,7 +77,8 @@ pub struct Banner {
 
 impl Display for Banner {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let url = format!("http://{}", reachable(self.address));
+        let scheme = if self.secured { "https" } else { "http" };
+        let url = format!("{scheme}://{}", reachable(self.address));
         let admin = format!("http://{}", reachable(self.admin));
         let models = counted(self.rows.len(), "model", "models");
         writeln!(formatter, "FlexInfer serves {models} at {}", self.strong(&url))?;
@@ -207,7 +210,7 @@ mod tests {
     fn banner(rows: Vec<Row>) -> String {
         let address = "0.0.0.0:8080".parse().unwrap();
         let admin = "127.0.0.1:9090".parse().unwrap();
-        Banner { address, admin, rows, colored: false }.to_string()
+        Banner { address, secured: false, admin, rows, colored: false }.to_string()
     }
 
     #[test]
