@@ -1,6 +1,6 @@
-//! OpenAI's own Python and Node clients, Anthropic's, Ollama's, one of ComfyUI and curl, unchanged, against a local gateway
-//! with simulated models; the k6 scenarios of loadtest/ under a stand-in for k6; and the README's examples
-//! as they lie there.
+//! OpenAI's own Python and Node clients, Anthropic's, Ollama's, one of ComfyUI and curl, unchanged, against a local
+//! gateway with simulated models, plain and under TLS; the k6 scenarios of loadtest/ under a stand-in for k6; and the
+//! README's examples as they lie there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub(crate) fn steps(steps: &mut Steps) {
     steps.needing("OpenAI's client over a WebSocket", &with_python, realtime);
     steps.needing("a client of ComfyUI", &with_python, comfyui);
     steps.needing("curl", &[prerequisites::PYTHON, prerequisites::CURL], curl);
+    let with_tls = [prerequisites::PYTHON, prerequisites::CURL, prerequisites::OPENSSL];
+    steps.needing("OpenAI's Python client and curl over TLS", &with_tls, over_tls);
     steps.needing("examples", &with_python, examples);
     steps.needing("OpenAI's Node client", &with_node, node);
     steps.needing("k6 scenarios", &with_node, k6);
@@ -80,6 +82,34 @@ fn curl(counts: &mut Counts) -> Result<()> {
     against_gateway(&mut python_test("curl_client", &[])?, counts)
 }
 
+/// The same clients and tests, which are told no more than whose certificates to trust.
+fn over_tls(counts: &mut Counts) -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("flexinfer-tls-{}", std::process::id()));
+    fs::create_dir_all(&folder).context("cannot create a folder for the certificate")?;
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.join(name));
+    let mut openssl = program::named("openssl");
+    openssl.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+    ]);
+    openssl.args(["-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]);
+    openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key);
+    program::output(&mut openssl)?;
+    let mut test = python_test("openai_client", &[PYTHON_CLIENT])?;
+    test.arg("curl_client").env("SSL_CERT_FILE", &certificate).env("CURL_CA_BUNDLE", &certificate);
+    let (certificate, key) = (certificate.to_string_lossy(), key.to_string_lossy());
+    let flags = ["--tls-cert", &*certificate, "--tls-key", &*key];
+    let models = workspace::root().join(FOLDER).join("models");
+    let outcome = run_against(&workspace::gateway("dev")?, &models, &flags, &mut test, counts);
+    fs::remove_dir_all(&folder).context("cannot remove the certificate's folder")?;
+    outcome
+}
+
 /// Each folder of examples is read without complaint; the quickstart is used as its reader would.
 fn examples(counts: &mut Counts) -> Result<()> {
     let binary = workspace::gateway("dev")?;
@@ -90,7 +120,7 @@ fn examples(counts: &mut Counts) -> Result<()> {
         let module = if folder.ends_with("quickstart") { "examples" } else { "examples.Folder" };
         let mut test = python_test(module, &[PYTHON_CLIENT])?;
         test.env("FLEXINFER_EXAMPLE", &folder);
-        run_against(&binary, &folder, &mut test, counts)?;
+        run_against(&binary, &folder, &[], &mut test, counts)?;
     }
     Ok(())
 }
@@ -132,17 +162,18 @@ fn k6(counts: &mut Counts) -> Result<()> {
 fn against_gateway(test: &mut Command, counts: &mut Counts) -> Result<()> {
     let binary = workspace::gateway("dev")?;
     let models = workspace::root().join(FOLDER).join("models");
-    run_against(&binary, &models, test, counts)
+    run_against(&binary, &models, &[], test, counts)
 }
 
 /// Runs a test against a gateway of its own, whose output is shown if the test fails.
 pub(crate) fn run_against(
     binary: &Path,
     models: &Path,
+    flags: &[&str],
     test: &mut Command,
     counts: &mut Counts,
 ) -> Result<()> {
-    let gateway = Gateway::start(binary, models, &[])?;
+    let gateway = Gateway::start(binary, models, flags)?;
     gateway.tell(test);
     watched(test, counts).with_context(|| format!("the gateway said:\n{}", gateway.output()))
 }

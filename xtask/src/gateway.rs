@@ -20,7 +20,7 @@ pub(crate) struct Gateway {
     child: Child,
     /// Where the gateway keeps what is its own, and its output beside that.
     folder: PathBuf,
-    address: String,
+    url: String,
     admin: String,
 }
 
@@ -37,14 +37,16 @@ impl Gateway {
         command.stdout(output.try_clone()?).stderr(output);
         let child =
             command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
-        let mut gateway = Self { child, folder, address, admin };
+        let scheme = if flags.contains(&"--tls-cert") { "https" } else { "http" };
+        let url = format!("{scheme}://{address}");
+        let mut gateway = Self { child, folder, url, admin };
         gateway.wait_until_ready()?;
         Ok(gateway)
     }
 
     /// Tells a test where the gateway is.
     pub(crate) fn tell(&self, test: &mut Command) {
-        test.env("FLEXINFER_URL", format!("http://{}", self.address));
+        test.env("FLEXINFER_URL", &self.url);
         test.env("FLEXINFER_ADMIN_URL", format!("http://{}", self.admin));
         test.env("FLEXINFER_PID", self.child.id().to_string());
     }

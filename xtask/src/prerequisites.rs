@@ -96,6 +96,13 @@ pub(crate) const CHROMIUM: Need = Need {
     why: "a page in a browser asks the gateway",
     packages: ["chromium"; 6],
 };
+pub(crate) const OPENSSL: Need = Need {
+    name: "openssl",
+    programs: &["openssl"],
+    proof: &[],
+    why: "it makes the certificate that the gateway shows in the tests",
+    packages: ["openssl"; 6],
+};
 pub(crate) const GO: Need = Need {
     name: "Go 1.21 or newer",
     programs: &["go"],

@@ -63,6 +63,7 @@ async fn the_objects_when_everything_is_asked_for() {
             "proxy.auth.enabled=true",
             "proxy.auth.tokenSecretName=token",
             "proxy.auth.keysSecretName=keys",
+            "proxy.tls.secretName=gateway-tls",
             "proxy.nodeSelector.role=front",
             "proxy.env.FLEXINFER_THREADS=2",
             "agent.enabled=false",

@@ -41,8 +41,9 @@ fn test(real_model: bool, counts: &mut Counts) -> Result<()> {
     let weights = if real_model { models::smollm2()? } else { models::tiny()? };
     let binary = workspace::gateway("dev")?;
     let folder = std::env::temp_dir().join(format!("flexinfer-llamacpp-{}", std::process::id()));
-    let outcome = prepare(&folder, &server, &weights)
-        .and_then(|()| run_against(&binary, &folder, &mut python_test("llamacpp", &[])?, counts));
+    let outcome = prepare(&folder, &server, &weights).and_then(|()| {
+        run_against(&binary, &folder, &[], &mut python_test("llamacpp", &[])?, counts)
+    });
     drop(fs::remove_dir_all(&folder));
     outcome
 }
