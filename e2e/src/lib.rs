@@ -16,6 +16,6 @@ pub use cluster::{AccountError, Cluster, Flags, Scheduler, Stall, StartError, Wr
 pub use helm::Helm;
 pub use kubectl::Kubectl;
 pub use kubelet::{Images, Kubelet, KubeletError, Node, Pretence};
-pub use network::NetworkError;
+pub use network::{MACHINE, NetworkError};
 pub use root::{Mount, Root};
 pub use tool::Printed;

@@ -19,7 +19,7 @@ pub(crate) use pod::PodNetwork;
 const VARIABLE: &str = "FLEXINFER_E2E_NAMESPACES";
 
 /// The machine's own address among its pods: the API server, Services and the test itself are behind it.
-pub(crate) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
+pub const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 
 const BRIDGE: &str = "pods";
 

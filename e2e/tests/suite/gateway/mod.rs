@@ -11,4 +11,4 @@ mod swapping;
 mod waking;
 mod world;
 
-pub(crate) use world::{Gateway, ask, code, get, own_address, start};
+pub(crate) use world::{Gateway, ask, code, get, start};

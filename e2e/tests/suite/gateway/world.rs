@@ -242,7 +242,7 @@ pub(crate) fn address_of(engine: &Running) -> SocketAddr {
 
 /// An address of this machine that is not the loopback's, which the API server refuses. Nothing is sent:
 /// the system only looks up which of its addresses it would send from.
-pub(crate) fn own_address() -> IpAddr {
+fn own_address() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     // A pod's address, if there were one.
     socket.connect("10.88.0.2:9").unwrap();
