@@ -169,3 +169,40 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+
+{{- /* The Service of the webhooks, and the Secret with their certificates. */ -}}
+{{- define "flexinfer.webhooks" -}}
+{{ include "flexinfer.name" . }}-webhooks
+{{- end -}}
+
+{{- /* What the webhooks have in common. Takes a dict of root, path and resources. */ -}}
+{{- define "flexinfer.webhook" -}}
+{{- with .root.Values.controller.webhooks -}}
+admissionReviewVersions: [v1]
+clientConfig:
+  # Whom to trust is written by the controller.
+  service:
+    name: {{ include "flexinfer.webhooks" $.root }}
+    namespace: {{ $.root.Release.Namespace }}
+    path: {{ $.path }}
+    port: 443
+failurePolicy: {{ .failurePolicy }}
+timeoutSeconds: {{ .timeoutSeconds }}
+matchPolicy: Equivalent
+sideEffects: None
+rules:
+  - apiGroups: [inference.flexinfer.ai]
+    apiVersions: [v1alpha2]
+    operations: [CREATE, UPDATE]
+    resources: {{ toJson $.resources }}
+    scope: Namespaced
+{{- if or .namespaceSelector (not $.root.Values.allNamespaces) }}
+namespaceSelector:
+  {{- toYaml (.namespaceSelector | default (dict "matchLabels" (dict "kubernetes.io/metadata.name" $.root.Release.Namespace))) | nindent 2 }}
+{{- end }}
+matchConditions:
+  # What the controller itself writes, finalizers, has to be possible while nobody answers.
+  - name: not-by-the-controller
+    expression: {{ printf "request.userInfo.username != 'system:serviceaccount:%s:%s-controller'" $.root.Release.Namespace (include "flexinfer.name" $.root) | quote }}
+{{- end -}}
+{{- end -}}

@@ -8,6 +8,7 @@ mod pages;
 mod queue;
 mod reconcile;
 mod speeds;
+mod webhooks;
 mod world;
 
 pub mod run;

@@ -14,23 +14,37 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 /// Whether the process is of use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Health {
-    ready: Arc<AtomicBool>,
+    listed: Arc<AtomicBool>,
+    trusted: Arc<AtomicBool>,
 }
 
 impl Health {
-    /// It is, or is not any more.
-    pub(crate) fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Release);
+    /// Of a process that has just started; with `webhooks` it is of use once API servers can ask it.
+    pub(crate) fn new(webhooks: bool) -> Self {
+        Self { listed: Arc::default(), trusted: Arc::new(AtomicBool::new(!webhooks)) }
+    }
+
+    /// The cluster's objects are all known.
+    pub(crate) fn set_listed(&self) {
+        self.listed.store(true, Ordering::Release);
+    }
+
+    /// Whether API servers trust the certificate that the webhooks show.
+    pub(crate) fn set_trusted(&self, trusted: bool) {
+        self.trusted.store(trusted, Ordering::Release);
     }
 
     fn answer(&self) -> (StatusCode, &'static str) {
-        if self.ready.load(Ordering::Acquire) {
-            (StatusCode::OK, "ok\n")
+        let awaited = if !self.listed.load(Ordering::Acquire) {
+            "the cluster's objects are not all listed yet; the log says what is in the way\n"
+        } else if !self.trusted.load(Ordering::Acquire) {
+            "the webhooks have no certificate that the API server trusts yet; the log says why\n"
         } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "the cluster's objects are not all listed yet\n")
-        }
+            return (StatusCode::OK, "ok\n");
+        };
+        (StatusCode::SERVICE_UNAVAILABLE, awaited)
     }
 }
 

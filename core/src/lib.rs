@@ -15,6 +15,9 @@ pub mod cors;
 pub mod effective;
 pub mod sources;
 
+pub mod admission;
+pub mod judging;
+
 pub mod hardware;
 
 pub mod fleet;

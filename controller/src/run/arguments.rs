@@ -7,6 +7,7 @@ use clap::{ArgAction, Args};
 use flexinfer_core::planning::objects::Settings;
 use serde_json::{Map, Value, json};
 
+use super::admission::Admission;
 use super::benchmarks::Measuring;
 use super::objects::Objects;
 
@@ -42,6 +43,8 @@ pub struct Arguments {
     #[arg(long, env = "FLEXINFER_CONCURRENCY", default_value = "8")]
     pub concurrency: NonZeroUsize,
     #[command(flatten)]
+    pub admission: Admission,
+    #[command(flatten)]
     pub objects: Objects,
     #[command(flatten)]
     pub measuring: Measuring,
@@ -71,6 +74,7 @@ impl Arguments {
             leader_elect,
             pod_name,
             concurrency,
+            admission,
             objects,
             measuring,
             print_settings: _,
@@ -86,6 +90,7 @@ impl Arguments {
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
+        .chain(admission.shown())
         .chain(objects.shown())
         .chain(measuring.shown())
         .collect()

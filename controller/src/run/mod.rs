@@ -1,10 +1,12 @@
 //! The controller itself: pages, leadership, watches, and the groups looked at as they change.
 
+mod admission;
 mod arguments;
 mod benchmarks;
 mod objects;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use kube::Client;
@@ -12,6 +14,7 @@ use prometheus::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+pub use admission::Admission;
 pub use arguments::{Arguments, Binding};
 pub use benchmarks::Measuring;
 pub use objects::Objects;
@@ -22,7 +25,11 @@ use crate::metrics::Metrics;
 use crate::pages::{self, Health};
 use crate::reconcile::Reconciler;
 use crate::speeds::Speeds;
+use crate::webhooks;
 use crate::world::{self, Watching, World};
+
+/// How long the API server may still ask a controller that was told to stop: it takes a moment until it knows.
+const LINGER: Duration = Duration::from_secs(3);
 
 /// Looks after Models until it is told to stop or loses the lead.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -35,10 +42,22 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     )?;
     let registry = Registry::new();
     let metrics = (Metrics::new(&registry)?, Speeds::new(&registry)?);
-    let (health, mut pages) = (Health::default(), JoinSet::new());
+    let admission = &arguments.admission;
+    let asked = admission.webhook_bind_address.0.filter(|_| admission.enable_webhooks);
+    let (health, mut pages) = (Health::new(asked.is_some()), JoinSet::new());
     serve(arguments, &mut pages, &health, registry).await?;
+    if let Some(address) = asked {
+        let (client, health) = (client.clone(), health.clone());
+        let address = webhooks::serve(&mut pages, address, client, arguments, health).await?;
+        tracing::info!(%address, "the API server can ask");
+    }
 
-    act(arguments, client, metrics, &health, told_to_stop()).await
+    act(arguments, client, metrics, &health, told_to_stop()).await?;
+    if asked.is_some() {
+        // Another may lead already; who is still sent here is still answered.
+        tokio::time::sleep(LINGER).await;
+    }
+    Ok(())
 }
 
 async fn serve(
@@ -79,7 +98,7 @@ async fn act(
         () = world::synced(watched) => {}
         () = &mut stop => return Ok(()),
     }
-    health.set_ready(true);
+    health.set_listed();
     let namespace = arguments.scope().unwrap_or("all");
     tracing::info!(namespace, models = world.models(), "everything is listed");
     let mut holder = tokio::select! {

@@ -97,10 +97,11 @@ impl Default for Defaults {
 }
 
 /// `gpu.priority` of a model that says none.
-const PRIORITY: i32 = 100;
+pub(crate) const PRIORITY: i32 = 100;
 
 /// `gpu.swapCooldown` of a model that says none.
-const SWAP_COOLDOWN: Duration = Duration::from_secs(5 * 60);
+pub(crate) const SWAP_COOLDOWN: flexinfer_crds::Duration =
+    flexinfer_crds::Duration::from_secs(5 * 60);
 
 impl Effective {
     /// What `model` means; `generation` tells its edits apart. Otherwise everything that keeps it
@@ -141,7 +142,7 @@ impl Effective {
             priority: gpu.priority.unwrap_or(PRIORITY),
             force_promotion: gpu.force_promotion == Some(true),
             warm_primary: gpu.warm_policy == Some(WarmPolicy::Primary),
-            swap_cooldown: gpu.swap_cooldown.map_or(SWAP_COOLDOWN, Into::into),
+            swap_cooldown: gpu.swap_cooldown.unwrap_or(SWAP_COOLDOWN).into(),
             vram_estimate_mib: vram_estimate(&gpu),
             drain_limit: gpu.drain_timeout.map_or_else(|| backend.drain_limit(), Into::into),
             min_replicas,

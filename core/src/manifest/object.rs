@@ -1,7 +1,6 @@
-//! From a document to a Model or an adapter: its metadata, its fields against the schema; of a Model also
-//! the rules over several fields, and what its backend says about it.
+//! From a document to a Model or an adapter: its metadata, its fields against the schema, and what is wrong with it as
+//! a whole.
 
-use flexinfer_crds::model::{BrokenRule, broken_rules};
 use flexinfer_crds::{GROUP, LoRAAdapter, Model, lora_adapter, model};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,8 +11,9 @@ use super::metadata;
 use super::nearest::nearest;
 use super::node::Node;
 use super::schema as fields;
-use crate::backends::{self, Backend};
-use crate::effective::{Defaults, Effective};
+use crate::backends;
+use crate::effective::Effective;
+use crate::judging::{Judged, judge, judge_adapter};
 
 /// The fields of an object.
 const PARTS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
@@ -22,13 +22,16 @@ const PARTS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 pub(super) fn model(document: &Document<'_>, notes: &mut Notes) -> Option<(Model, Effective)> {
     let known = notes.errors.len();
     let model: Model = object(document, model::schema(), notes)?;
-    let effective = judge(&model, document.node, notes)?;
+    let effective = meaning(&model, document.node, notes)?;
     (notes.errors.len() == known).then_some((model, effective))
 }
 
 /// The adapter of `document`, likewise.
 pub(super) fn adapter(document: &Document<'_>, notes: &mut Notes) -> Option<LoRAAdapter> {
-    object(document, lora_adapter::schema(), notes)
+    let adapter = object(document, lora_adapter::schema(), notes)?;
+    let complaints = judge_adapter(&adapter);
+    tell(&complaints, document.node, notes);
+    complaints.is_empty().then_some(adapter)
 }
 
 /// The object of `document`, whose fields are each in order.
@@ -80,32 +83,25 @@ fn spec(node: &Node, kind: Kind, schema: &'static Value, notes: &mut Notes) -> O
 }
 
 /// What a Model means whose fields are each in order; what is wrong with it as a whole is told.
-fn judge(model: &Model, node: &Node, notes: &mut Notes) -> Option<Effective> {
-    let backend = Backend::of(model).ok();
-    let mut told = Vec::new();
-    // Whether a source is needed depends on the backend, which has to be right first.
-    let certain = |broken: &BrokenRule| backend.is_some() || broken.field != ["source"];
-    for broken in broken_rules(&model.spec).into_iter().filter(certain) {
+fn meaning(model: &Model, node: &Node, notes: &mut Notes) -> Option<Effective> {
+    let Judged { effective, broken, complaints } = judge(model);
+    for broken in broken {
         let path = std::iter::once("spec").chain(broken.field.iter().copied());
         notes.error(node.place_of(path), format!("spec: {}", broken.message));
-        told.push(format!("spec.{}", broken.field.join(".")));
     }
-    let effective = Effective::of(model, 0, &Defaults::default());
-    let mut complaints = effective.as_ref().err().cloned().unwrap_or_default();
-    if let Some(backend) = backend {
-        complaints.extend(backend.check(model));
-    }
-    // A backend says in its own words what a rule has said of the same field.
-    complaints.retain(|complaint| !told.contains(&complaint.field));
+    tell(&complaints, node, notes);
+    effective
+}
+
+fn tell(complaints: &[backends::Complaint], node: &Node, notes: &mut Notes) {
     for complaint in complaints {
-        let place = place_of(&complaint, node);
+        let place = place_of(complaint, node);
         if complaint.warning {
             notes.warning(place, complaint.to_string());
         } else {
             notes.error(place, complaint.to_string());
         }
     }
-    effective.ok()
 }
 
 /// The place of the field that a complaint names, or of the nearest one around it.
