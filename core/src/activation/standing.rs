@@ -6,6 +6,7 @@ use strum::IntoEnumIterator;
 
 use super::{Failure, Reason};
 use crate::ids::ModelId;
+use crate::moment::Moment;
 
 /// What a model's status means to requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Standing {
     pub failure: Option<Failure>,
     /// A model of higher priority holds the GPU and does not leave it by itself.
     pub held_by: Option<ModelId>,
+    /// It gets the GPU not before this moment, whatever happens.
+    pub not_before: Option<Moment>,
 }
 
 impl Standing {
@@ -33,7 +36,7 @@ impl Standing {
     }
 }
 
-/// What one model says; who holds its GPU, the others of its group do.
+/// What one model says; who holds its GPU, the others of its group do, and what its times are here, the caller's clock.
 impl From<&ModelStatus> for Standing {
     fn from(status: &ModelStatus) -> Self {
         let state = status.shared_group.as_ref().and_then(|group| group.state);
@@ -42,6 +45,7 @@ impl From<&ModelStatus> for Standing {
             draining: state == Some(SharedGroupState::Draining),
             failure: failure(status),
             held_by: None,
+            not_before: None,
         }
     }
 }

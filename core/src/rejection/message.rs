@@ -127,7 +127,13 @@ impl Rejection {
                 model.name,
                 Span(*waited)
             ),
-            Self::ActivationTimeout { model, waited } => format!(
+            Self::ActivationTimeout { model, waited, retry_in: Some(retry_in) } => format!(
+                "model {} was not there for it within {}; its GPU is taken for {} more",
+                model.name,
+                Span(*waited),
+                Span(*retry_in)
+            ),
+            Self::ActivationTimeout { model, waited, retry_in: None } => format!(
                 "model {} was not there for it within {}; a load that has begun goes on, try again soon",
                 model.name,
                 Span(*waited)

@@ -95,7 +95,7 @@ pub enum Rejection {
     /// The model is up, and no slot became free in time.
     QueueTimeout { model: ModelId, waited: Duration },
     /// The model did not come up in time. Its load goes on, and a retry joins it.
-    ActivationTimeout { model: ModelId, waited: Duration },
+    ActivationTimeout { model: ModelId, waited: Duration, retry_in: Option<Duration> },
     /// The model cannot come up. `retry_in` is when it is tried again, if it is.
     ActivationFailed { model: ModelId, failure: Failure, retry_in: Option<Duration> },
     /// A model of higher priority holds the GPU and will not leave it.
@@ -213,8 +213,9 @@ impl Rejection {
 
             Self::QueueFull { .. } => Terms::new(503, UNAVAILABLE, "queue_full").retry(SOON),
             Self::QueueTimeout { .. } => Terms::new(503, UNAVAILABLE, "queue_timeout").retry(SOON),
-            Self::ActivationTimeout { .. } => {
-                Terms::new(503, UNAVAILABLE, "activation_timeout").retry(AFTER_SOME_LOADING)
+            Self::ActivationTimeout { retry_in, .. } => {
+                Terms::new(503, UNAVAILABLE, "activation_timeout")
+                    .retry(retry_in.unwrap_or(AFTER_SOME_LOADING))
             }
             Self::ActivationFailed { retry_in, .. } => Terms {
                 retry_after: *retry_in,

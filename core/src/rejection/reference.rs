@@ -156,7 +156,9 @@ fn example_of_waiting_or_sending(
         RejectionName::ModelRemoved => Rejection::ModelRemoved { model },
         RejectionName::QueueFull => Rejection::QueueFull { model, limit: 100 },
         RejectionName::QueueTimeout => Rejection::QueueTimeout { model, waited },
-        RejectionName::ActivationTimeout => Rejection::ActivationTimeout { model, waited },
+        RejectionName::ActivationTimeout => {
+            Rejection::ActivationTimeout { model, waited, retry_in: None }
+        }
         RejectionName::ActivationFailed => Rejection::ActivationFailed {
             model,
             failure: Failure::new(

@@ -151,7 +151,7 @@ impl World {
             Event::Stand(phase, draining, failed) => {
                 self.draining = draining;
                 let failure = failed.then(|| Failure::new(Reason::CrashLoop, "it dies"));
-                let standing = Standing { phase, draining, failure, held_by: None };
+                let standing = Standing { phase, draining, failure, ..Standing::default() };
                 let effects = self.pool.stand(self.now, standing);
                 self.carry_out(effects);
             }

@@ -204,6 +204,9 @@ pub struct SharedGroupStatus {
     /// When it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted_at: Option<Time>,
+    /// When it can get the GPU at the earliest, where that can be foreseen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
 }
 
 /// Whether a member of a group holds the GPU.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use flexinfer_core::activation::Standing;
@@ -70,6 +70,8 @@ struct Said {
     holds: bool,
     /// Requests wait for it, at whichever gateway.
     wanted: bool,
+    /// When it can get its turn at the earliest.
+    not_before: Option<Timestamp>,
     last_active: Option<Timestamp>,
     /// The gateways' entries, and when each was written.
     entries: Vec<(String, Timestamp)>,
@@ -305,7 +307,11 @@ impl Observer {
         // How an external engine stands, its follower finds out.
         if matches!(self.models.engine(id), Some(Engine::Listed(_))) {
             let standing = Standing { held_by: self.holder(id), ..said.standing.clone() };
-            self.served.pools.act(id, |pool, now| pool.stand(now, standing));
+            let ahead = |moment: Timestamp| moment.duration_since(Timestamp::now()).try_into().ok();
+            let ahead: Option<Duration> = said.not_before.and_then(ahead);
+            self.served.pools.act(id, |pool, now| {
+                pool.stand(now, Standing { not_before: ahead.map(|ahead| now + ahead), ..standing })
+            });
         }
     }
 
@@ -351,6 +357,11 @@ impl From<&ModelStatus> for Said {
                 .shared_group
                 .as_ref()
                 .is_some_and(|place| place.state == Some(SharedGroupState::Active)),
+            not_before: status
+                .shared_group
+                .as_ref()
+                .and_then(|place| place.not_before.as_ref())
+                .map(|time| time.0),
             wanted: status.traffic.iter().any(|traffic| traffic.waiting > 0),
             last_active: status.last_active_time.as_ref().map(|time| time.0),
             entries: status

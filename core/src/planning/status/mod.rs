@@ -23,10 +23,14 @@ pub use events::{Announcement, announcements};
 
 use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
-use crate::planning::group::{Preempted, Record, Standing, Verdict};
+use crate::planning::group::{Behind, Preempted, Record, Standing, Verdict};
 use crate::planning::model::Engine;
 use crate::planning::placing::Doubt;
 use crate::planning::time::{moment, time};
+use crate::sharing::Turn;
+
+/// A foreseen moment that moves by less than this is not worth a write.
+const FORESIGHT: Duration = Duration::from_secs(10);
 
 /// Something that keeps a model from being started, whoever's turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +173,7 @@ fn shared_group(situation: &Situation<'_>) -> Option<SharedGroupStatus> {
         queue_position: position,
         preempted_by: preempted.map(|swap| swap.by.name.to_string()),
         preempted_at: preempted.map(|swap| time(swap.at)),
+        not_before: not_before(situation, &verdict.standing).map(time),
     };
     match situation.group? {
         GroupId::Shared { name, .. } => {
@@ -178,6 +183,17 @@ fn shared_group(situation: &Situation<'_>) -> Option<SharedGroupStatus> {
         GroupId::Alone(_) => (state == Some(SharedGroupState::Draining))
             .then(|| SharedGroupStatus { state, ..SharedGroupStatus::default() }),
     }
+}
+
+/// The earliest turn of a model that waits. One that was told stays while it is about right: what a busy model will
+/// do is foreseen anew at every look.
+fn not_before(situation: &Situation<'_>, standing: &Standing) -> Option<Moment> {
+    let Standing::Waiting { behind, .. } = standing else { return None };
+    let (Behind::Turn(Turn::NotBefore(at)) | Behind::Lease(at)) = behind else { return None };
+    let told = situation.model.status.as_ref().and_then(|status| status.shared_group.as_ref());
+    let told = told.and_then(|place| place.not_before.as_ref()).map(moment);
+    let near = |told: &Moment| at.since(*told).max(told.since(*at)) < FORESIGHT;
+    Some(told.filter(|told| *told > situation.now).filter(near).unwrap_or(*at))
 }
 
 /// What a status lets a controller remember that has just begun.

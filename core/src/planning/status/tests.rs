@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::*;
-use crate::planning::group::{Behind, Coming, Failed};
+use crate::planning::group::{Coming, Failed};
 use crate::planning::model::Hindrance;
 use crate::scaling::Activity;
-use crate::sharing::Turn;
 
 fn at(seconds: u64) -> Moment {
     Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
@@ -181,6 +180,28 @@ fn who_waits_is_told_for_whom() {
     assert_eq!(place.state, Some(SharedGroupState::Queued));
     assert_eq!((place.queue_position, place.group_name.as_deref()), (Some(2), Some("gpu0")));
     assert_eq!(status.message.as_deref(), Some("waiting: b has a higher priority and stays"));
+}
+
+#[test]
+fn who_waits_for_a_protected_model_is_told_how_long() {
+    let waiting = |seconds| {
+        let behind = Behind::Turn(Turn::NotBefore(at(seconds)));
+        Case::new(Standing::Waiting { position: 1, behind })
+    };
+    let told = |status: ModelStatus| status.shared_group.unwrap().not_before;
+    let mut case = waiting(300);
+    let first = case.status(10);
+    assert_eq!(told(first.clone()), Some(time(at(300))));
+    // A moment that moves a little at every look is not written at every look.
+    case = waiting(304);
+    case.model.status = Some(first.clone());
+    assert_eq!(told(case.status(14)), Some(time(at(300))));
+    case = waiting(320);
+    case.model.status = Some(first.clone());
+    assert_eq!(told(case.status(20)), Some(time(at(320))));
+    case = Case::new(Standing::Holding);
+    case.model.status = Some(first);
+    assert_eq!(told(case.status(301)), None);
 }
 
 #[test]

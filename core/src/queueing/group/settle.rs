@@ -49,7 +49,7 @@ impl Group {
             for waiter in line.waiting.take_due(now) {
                 let (model, waited) = (line.terms.id.clone(), now.since(waiter.since));
                 let rejection = if line.open().is_none() {
-                    Rejection::ActivationTimeout { model, waited }
+                    Rejection::ActivationTimeout { model, waited, retry_in: None }
                 } else {
                     Rejection::QueueTimeout { model, waited }
                 };

@@ -132,13 +132,15 @@ impl Pool {
 
     fn expire(&mut self, now: Moment, effects: &mut Vec<PoolEffect>) {
         let open = self.open();
+        let protected = self.standing.not_before.filter(|moment| *moment > now);
+        let retry_in = protected.map(|moment| now.until(moment));
         self.asked = self.asked.filter(|asked| now < asked.until && !open);
         for waiter in self.waiting.take_due(now) {
             let (model, waited) = (self.terms.id.clone(), now.since(waiter.since));
             let rejection = if open {
                 Rejection::QueueTimeout { model, waited }
             } else {
-                Rejection::ActivationTimeout { model, waited }
+                Rejection::ActivationTimeout { model, waited, retry_in }
             };
             self.wishes.remove(&waiter.ticket);
             effects.push(PoolEffect::Reject { ticket: waiter.ticket, rejection });

@@ -261,6 +261,17 @@ fn those_behind_a_pinned_model_of_higher_priority_are_told_at_once() {
 }
 
 #[test]
+fn who_was_not_served_is_told_when_the_gpu_is_free_at_the_earliest() {
+    let mut world = World::new(terms());
+    let waiting = world.ask();
+    let not_before = Some(world.now + secs(200));
+    world.act(|pool, now| pool.stand(now, Standing { not_before, ..standing(Phase::Pending) }));
+    world.pass(secs(60));
+    let told = world.rejection(waiting).unwrap();
+    assert_eq!((told.code(), told.retry_after()), ("activation_timeout", Some(secs(140))));
+}
+
+#[test]
 fn a_failure_does_not_close_an_endpoint_that_serves() {
     let mut world = World::serving(terms(), &["a"]);
     let failed = Standing::failed(Failure::new(Reason::CrashLoop, "the other one"));
