@@ -91,29 +91,43 @@ impl Reconciler {
         wanted: WantedEngine,
     ) -> Result<(), Error> {
         match wanted {
-            WantedEngine::Deployment(wanted) => self.apply_deployment(member, &wanted).await,
+            WantedEngine::Deployment(wanted) => {
+                self.apply_deployment(member, &wanted).await.map(drop)
+            }
             WantedEngine::ScaledElsewhere { deployment, step } => {
                 self.give_replicas_away(member).await?;
-                self.apply_deployment(member, &deployment).await?;
-                match step {
-                    Some(replicas) => self.scale(member, replicas).await,
+                let written = self.apply_deployment(member, &deployment).await?;
+                let there = written.as_ref().or(member.deployment.as_deref());
+                match step.zip(there) {
+                    // The other autoscaler may have set more meanwhile: only what was seen is changed.
+                    Some((replicas, there)) => {
+                        self.scale(member, there, replicas, there.resource_version()).await
+                    }
                     None => Ok(()),
                 }
             }
-            WantedEngine::Scaled(replicas) => self.scale(member, replicas).await,
+            WantedEngine::Scaled(replicas) => match member.deployment.as_deref() {
+                Some(there) => self.scale(member, there, replicas, None).await,
+                None => Ok(()),
+            },
             WantedEngine::Nothing => Ok(()),
         }
     }
 
-    async fn apply_deployment(&self, member: &Member, wanted: &Deployment) -> Result<(), Error> {
+    /// The Deployment as it was written, where it was not as wanted.
+    async fn apply_deployment(
+        &self,
+        member: &Member,
+        wanted: &Deployment,
+    ) -> Result<Option<Deployment>, Error> {
         if member.deployment.as_deref().is_some_and(|there| as_wanted(there, wanted, member)) {
-            return Ok(());
+            return Ok(None);
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
         let written = self.writer.apply(&deployments, &wanted.name_any(), wanted).await?;
         tracing::info!(model = %member.id, replicas = wanted.spec.replicas, "the Deployment was applied");
-        self.world.wrote_deployment(written);
-        Ok(())
+        self.world.wrote_deployment(written.clone());
+        Ok(Some(written))
     }
 
     /// Stops to own `replicas`, so that leaving them out of what is applied changes nothing: a
@@ -135,15 +149,24 @@ impl Reconciler {
         self.writer.guarded(format!("hand over the replicas of {name}"), write).await.map(drop)
     }
 
-    /// Sets only how many replicas there are: the rest of the Deployment is of an older spec.
-    async fn scale(&self, member: &Member, replicas: u32) -> Result<(), Error> {
-        let Some(there) = member.deployment.as_deref() else { return Ok(()) };
+    /// Sets only how many replicas there are. With a `version` the server refuses where somebody changed it since.
+    async fn scale(
+        &self,
+        member: &Member,
+        there: &Deployment,
+        replicas: u32,
+        version: Option<String>,
+    ) -> Result<(), Error> {
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         if there.spec.replicas == Some(replicas) {
             return Ok(());
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
-        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        let mut change = json!({ "spec": { "replicas": replicas } });
+        if let Some((version, change)) = version.zip(change.as_object_mut()) {
+            change.insert("metadata".to_owned(), json!({ "resourceVersion": version }));
+        }
+        let patch = Patch::Merge(change);
         let parameters = PatchParams {
             field_manager: Some(keys::FIELD_MANAGER.to_owned()),
             ..PatchParams::default()

@@ -47,9 +47,18 @@ pub(super) fn hindrance(pod: &Pod) -> Option<Hindrance> {
     let status = pod.status.as_ref()?;
     let first = status.init_container_statuses.iter().flatten();
     let main = status.container_statuses.iter().flatten();
-    let of_first = first.filter_map(|container| of_container(container, true)).max();
+    let of_first = first
+        .filter_map(|container| of_container(container, !is_sidecar(pod, &container.name)))
+        .max();
     let of_main = main.filter_map(|container| of_container(container, false)).max();
     of_first.max(of_main).or_else(|| unschedulable(pod))
+}
+
+/// Whether an init container is one that runs beside the others: its end is no failure to begin.
+fn is_sidecar(pod: &Pod, name: &str) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let mut named = containers.filter(|container| container.name == name);
+    named.any(|container| container.restart_policy.as_deref() == Some("Always"))
 }
 
 fn unschedulable(pod: &Pod) -> Option<Hindrance> {
@@ -83,7 +92,8 @@ fn of_container(container: &ContainerStatus, first: bool) -> Option<Hindrance> {
                     restarts => format!("{} times", restarts.saturating_add(1)),
                 };
                 let last = last_end(container);
-                hindrance(reason, format!("container {name} ended {times}; {last}"))
+                let kind = if first { "init container" } else { "container" };
+                hindrance(reason, format!("{kind} {name} ended {times}; {last}"))
             }
             "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
                 // A Secret or ConfigMap may still come.
@@ -116,7 +126,7 @@ fn last_end(container: &ContainerStatus) -> String {
 
 fn end_in_words(code: i32, reason: Option<&str>, message: Option<&str>) -> String {
     let why = match reason {
-        Some("OOMKilled") => "ran out of its memory limit".to_owned(),
+        Some("OOMKilled") => format!("ran out of its memory limit (status {code})"),
         _ => format!("ended with status {code}"),
     };
     let last = message.and_then(|text| text.lines().rev().find(|line| !line.is_empty()));

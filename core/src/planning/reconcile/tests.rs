@@ -245,6 +245,37 @@ fn k8s_01_replicas_that_another_autoscaler_sets_are_its_own() {
 }
 
 #[test]
+fn queue_14_one_that_another_autoscaler_has_up_is_never_set_to_fewer_by_demand() {
+    let mut scaled = simulated("m");
+    scaled.model.metadata.annotations =
+        Some([(keys::AUTOSCALER.to_owned(), "external".to_owned())].into());
+    let mut there = deployment(&planned(&scaled)).clone();
+    let status = |waiting: i32| {
+        let gateways = ["a", "b", "c", "d", "e"];
+        let entry = |gateway| {
+            json!({
+                "gateway": gateway, "inFlight": 0, "waiting": waiting, "peak": waiting,
+                "renewTime": "2026-01-01T00:00:00.000000Z",
+            })
+        };
+        let traffic: Vec<_> = gateways.into_iter().map(entry).collect();
+        serde_json::from_value(json!({ "traffic": traffic })).unwrap()
+    };
+    let mut step = |replicas: i32, waiting: i32| {
+        there.spec.replicas = Some(replicas);
+        scaled.deployment = Some(there.clone());
+        scaled.demand.look(Some(&status(waiting)), at(0));
+        match planned(&scaled).engine {
+            WantedEngine::ScaledElsewhere { step, .. } => step,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(step(0, 1), Some(1), "five gateways wake one model once");
+    assert_eq!(step(3, 1), None);
+    assert_eq!(step(1, 1), None);
+}
+
+#[test]
 fn weights_are_on_their_claim_before_an_engine_starts() {
     let spec = json!({
         "backend": "llamacpp",

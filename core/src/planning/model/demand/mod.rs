@@ -41,6 +41,8 @@ pub struct Demand {
     gateways: BTreeMap<String, Sighting>,
     last_active: Option<(Timestamp, Moment)>,
     busy_at: Option<Moment>,
+    /// It was looked at before.
+    known: bool,
     /// Since when the model has not been ready, by its own status.
     unready_since: Option<Timestamp>,
 }
@@ -71,6 +73,11 @@ impl Demand {
             }
             self.gateways.insert(entry.gateway.clone(), sighting);
         }
+        // A gateway that left took its word back; what it had in flight ended now at the latest.
+        let left = |gateway: &String| !self.gateways.contains_key(gateway);
+        if known.iter().any(|(gateway, before)| left(gateway) && before.busy()) {
+            self.busy_at = Some(now);
+        }
         self.last_active = status.last_active_time.as_ref().map(|time| match self.last_active {
             Some((known, seen)) if known == time.0 => (known, seen),
             Some(_) => (time.0, now),
@@ -80,6 +87,13 @@ impl Demand {
         let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
         self.unready_since =
             ready.filter(|ready| ready.status != "True").map(|ready| ready.last_transition_time.0);
+        // What gateways could not say while nobody listened is not known, and unknown is not idle: what is up at
+        // the first sight has a whole idle time before it.
+        if !std::mem::replace(&mut self.known, true)
+            && ready.is_some_and(|ready| ready.status == "True")
+        {
+            self.busy_at = Some(now);
+        }
     }
 
     /// Counts every report as seen `now`: after a time in which nothing could be seen, a gateway

@@ -152,3 +152,57 @@ fn short_idle_timeouts_shorten_the_patience_with_gateways() {
     assert_eq!(Expiry::of(Duration::from_secs(30)).length(), Duration::from_secs(30));
     assert_eq!(Expiry::of(Duration::ZERO).length(), SHORTEST);
 }
+
+fn ready(traffic: Vec<Traffic>) -> ModelStatus {
+    let mut status = asleep_since(0, 0);
+    status.conditions[0].status = "True".into();
+    ModelStatus { traffic, ..status }
+}
+
+#[test]
+fn queue_08_what_is_up_when_a_controller_begins_has_a_whole_idle_time_before_it() {
+    let mut demand = Demand::default();
+    demand.look(Some(&ready(vec![])), at(5000));
+    assert_eq!(demand.activity(EXPIRY, at(5001)).last_active, Some(at(5000)));
+    demand.look(Some(&ready(vec![])), at(5100));
+    assert_eq!(
+        demand.activity(EXPIRY, at(5101)).last_active,
+        Some(at(5000)),
+        "only the first sight counts"
+    );
+    let mut asleep = Demand::default();
+    asleep.look(Some(&asleep_since(10, 5)), at(5000));
+    assert_eq!(
+        asleep.activity(EXPIRY, at(5001)).last_active,
+        Some(at(5)),
+        "nothing is to be kept up"
+    );
+}
+
+#[test]
+fn queue_08_a_stream_counts_for_a_controller_that_begins() {
+    let mut demand = Demand::default();
+    demand.look(Some(&ready(vec![entry("a", 1, 0, 0)])), at(5000));
+    assert_eq!(demand.activity(EXPIRY, at(5089)).in_flight, 1);
+}
+
+#[test]
+fn queue_08_a_gateway_that_leaves_ends_what_it_had_when_that_is_seen() {
+    let mut demand = Demand::default();
+    demand.look(Some(&reports(vec![entry("a", 1, 0, 0), entry("b", 0, 0, 0)])), at(0));
+    demand.look(Some(&reports(vec![entry("b", 0, 0, 0)])), at(50));
+    let activity = demand.activity(EXPIRY, at(51));
+    assert_eq!((activity.in_flight, activity.last_active), (0, Some(at(50))));
+}
+
+#[test]
+fn queue_14_a_short_request_on_a_cold_model_begins_a_whole_idle_time() {
+    let mut demand = Demand::default();
+    demand.look(Some(&asleep_since(0, 0)), at(10));
+    // It came and went between two reports: no gateway was ever seen to have anything.
+    let came_and_went = Traffic { peak: 1, ..entry("a", 0, 0, 20) };
+    demand.look(Some(&reports(vec![came_and_went])), at(20));
+    let activity = demand.activity(EXPIRY, at(21));
+    assert_eq!((activity.in_flight, activity.waiting), (0, 0));
+    assert_eq!(activity.last_active, Some(at(20)));
+}

@@ -108,7 +108,47 @@ fn a_failed_init_container_is_named() {
     }] }))
     .unwrap();
     assert_eq!(reason, LoadHindrance::InitContainerFailed);
-    assert_eq!(message, "init container flash ran out of its memory limit");
+    assert_eq!(message, "init container flash ran out of its memory limit (status 137)");
+}
+
+/// Statuses of init containers `fetch` and `beside`, of which the second is a sidecar.
+fn hindered_by_first(fetch: &Value, beside: &Value) -> Option<(LoadHindrance, String)> {
+    let status = |name: &str, state: &Value| {
+        json!({
+            "name": name, "image": "", "imageID": "", "ready": false, "restartCount": 5, "state": state,
+            "lastState": { "terminated": { "exitCode": 3, "message": "no such repository" } },
+        })
+    };
+    let mut pod = pod(&json!({
+        "initContainerStatuses": [status("fetch", fetch), status("beside", beside)],
+        "containerStatuses": [{
+            "name": "model", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": { "waiting": { "reason": "PodInitializing" } },
+        }],
+    }));
+    let first = json!([{ "name": "fetch" }, { "name": "beside", "restartPolicy": "Always" }]);
+    pod.spec.as_mut().unwrap().init_containers = serde_json::from_value(first).unwrap();
+    let engine = Engine::of(Some(&deployment(1, 2, 2, 1)), &[pod]);
+    engine.hindrance.map(|hindrance| (hindrance.reason, hindrance.message))
+}
+
+#[test]
+fn queue_12_an_init_container_that_crashes_is_named_with_its_status_and_a_sidecar_is_not_misread() {
+    let (crashes, runs) =
+        (json!({ "waiting": { "reason": "CrashLoopBackOff" } }), json!({ "running": {} }));
+    let (reason, message) = hindered_by_first(&crashes, &runs).unwrap();
+    assert_eq!(reason, LoadHindrance::InitContainerFailed);
+    let wanted =
+        "init container fetch ended 6 times; at last it ended with status 3: no such repository";
+    assert_eq!(message, wanted);
+    let done = json!({ "terminated": { "exitCode": 0 } });
+    assert_eq!(hindered_by_first(&done, &runs), None);
+    // One that ends beside the others is started again; that is no reason to give up.
+    let ended = json!({ "terminated": { "exitCode": 143 } });
+    assert_eq!(hindered_by_first(&done, &ended), None);
+    let (reason, message) = hindered_by_first(&done, &crashes).unwrap();
+    assert_eq!(reason, LoadHindrance::CrashLoop);
+    assert!(message.starts_with("container beside ended 6 times"), "{message}");
 }
 
 #[test]
