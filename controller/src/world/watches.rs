@@ -152,14 +152,33 @@ where
     K::DynamicType: Default,
 {
     let told = |result: Result<Event<K>, watcher::Error>| async {
-        result.inspect_err(|error| tracing::warn!(%error, "a watch was interrupted")).ok()
+        result.inspect_err(|error| tell(&K::kind(&K::DynamicType::default()), error)).ok()
     };
     watch_objects(api, config.clone()).default_backoff().filter_map(told).boxed()
 }
 
+/// What keeps a kind from being seen. A right that is missing stays missing until somebody gives it.
+fn tell(kind: &str, error: &watcher::Error) {
+    if forbidden(error) {
+        let hint = "give the service account the roles of the chart";
+        return tracing::error!(kind, %error, hint, "a right is missing");
+    }
+    tracing::warn!(kind, %error, "a watch was interrupted");
+}
+
+fn forbidden(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => 0,
+    };
+    code == 403
+}
+
 async fn models(api: Api<DynamicObject>, world: Arc<World>, listed: Listed) {
     let told = |result: Result<Event<DynamicObject>, watcher::Error>| async {
-        result.inspect_err(|error| tracing::warn!(%error, "the watch of Models stopped")).ok()
+        result.inspect_err(|error| tell("Model", error)).ok()
     };
     let watch = watch_objects(api, watcher::Config::default()).default_backoff();
     let mut events = watch.filter_map(told).boxed();
