@@ -56,6 +56,9 @@ async fn the_objects_when_everything_is_asked_for() {
             "controller.replicas=2",
             "controller.runtime.flashLoader.tmpfsSizeLimit=24Gi",
             "controller.runtime.flashLoader.exclude={*.bin,*.pth}",
+            "controller.webhooks.enabled=true",
+            "controller.webhooks.failurePolicy=Fail",
+            "controller.webhooks.namespaceSelector.matchLabels.models=yes",
             "controller.backendImages.DEFAULT_VLLM_IMAGE=registry.local/vllm:1",
             "proxy.replicas=3",
             "proxy.image.repository=registry.local/gateway",
@@ -87,11 +90,23 @@ async fn a_value_that_is_not_there_is_refused_by_name() {
         ("proxy.service.port=0", "port"),
         ("scheduler.kubeScheduler.weight=0", "weight"),
         ("benchmarker.namespace=a", "namespace"),
+        ("controller.webhooks.failurePolicy=Sometimes", "failurePolicy"),
     ] {
         let printed = Chart::new().rendered(&[setting]).await;
         assert!(!printed.success, "{setting} was taken");
         assert!(printed.stderr.contains(named), "{setting}: {}", printed.stderr);
     }
+}
+
+#[tokio::test]
+async fn without_webhooks_there_is_nothing_of_them_and_no_right_for_them() {
+    let printed = Chart::new().rendered(&["controller.webhooks.enabled=false"]).await;
+    assert!(printed.success, "{}", printed.stderr);
+    for left in ["WebhookConfiguration", "webhookconfigurations", "secrets", "kind: Secret"] {
+        assert!(!printed.stdout.contains(left), "{left}");
+    }
+    let told = "- name: ENABLE_WEBHOOKS\n              value: \"false\"";
+    assert!(printed.stdout.contains(told), "{}", printed.stdout);
 }
 
 #[tokio::test]

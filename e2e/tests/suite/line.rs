@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use flexinfer_e2e::Cluster;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -15,9 +14,9 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line to `cluster`, and the administrator's configuration by way of it, in `folder`.
-    pub(crate) async fn to(cluster: &Cluster, folder: &Path) -> (Self, PathBuf) {
-        let text = std::fs::read_to_string(cluster.kubeconfig()).unwrap();
+    /// A line to where `kubeconfig` leads, and the same configuration by way of it, in `folder`.
+    pub(crate) async fn to(kubeconfig: &Path, folder: &Path) -> (Self, PathBuf) {
+        let text = std::fs::read_to_string(kubeconfig).unwrap();
         let server = text.split("https://").nth(1).unwrap();
         let server: String =
             server.chars().take_while(|letter| !"\"'\n ,/".contains(*letter)).collect();

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 use tokio::time::{Instant, sleep};
 
 /// A namespace of a cluster that other tests use too.
@@ -16,6 +16,8 @@ pub(crate) struct World {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    /// Done once the chart's rights are there.
+    pub(crate) rights: OnceCell<()>,
 }
 
 impl World {
@@ -37,7 +39,7 @@ impl World {
             accounts.get("default").await.is_ok().then_some(())
         })
         .await;
-        Self { cluster, client, namespace }
+        Self { cluster, client, namespace, rights: OnceCell::new() }
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use crate::crds::{Models, model};
+use crate::rights::Account;
 use crate::shared::{World, eventually};
 
 /// An image whose program fails at once.
@@ -24,6 +25,8 @@ pub(crate) const FAILING_IMAGE: &str = "test/fails:1";
 pub(crate) struct Desk {
     pub(crate) models: Models,
     pub(crate) kubelet: Kubelet,
+    /// By which a controller has the chart's rights.
+    kubeconfig: PathBuf,
     controller: Option<Child>,
     /// The gateway's clock, which only ever moves on.
     ticks: AtomicI64,
@@ -58,7 +61,8 @@ impl Desk {
         let fails = ["sh", "-c", "echo out of luck >&2; exit 3", "sh"];
         let all = Images::of_this_workspace().with(FAILING_IMAGE, fails);
         let kubelet = Kubelet::start(&models.world.cluster, vec![node], all).await.unwrap();
-        Self { models, kubelet, controller: None, ticks: AtomicI64::new(1) }
+        let kubeconfig = models.world.kubeconfig_of(Account::Controller).await;
+        Self { models, kubelet, kubeconfig, controller: None, ticks: AtomicI64::new(1) }
     }
 
     pub(crate) fn world(&self) -> &World {
@@ -77,7 +81,7 @@ impl Desk {
 
     /// A further controller.
     pub(crate) fn controller(&self, more: &[&str]) -> Child {
-        self.controller_by(&self.world().cluster.kubeconfig(), more)
+        self.controller_by(&self.kubeconfig, more)
     }
 
     /// The same by another configuration.
@@ -143,6 +147,18 @@ impl Desk {
         self.api().patch_status(model, &parameters, &Patch::Apply(report)).await.unwrap();
     }
 
+    /// Takes the reports back, as a gateway that ends does.
+    pub(crate) async fn no_traffic(&self, model: &str) {
+        let report = json!({
+            "apiVersion": "inference.flexinfer.ai/v1alpha2",
+            "kind": "Model",
+            "metadata": { "name": model },
+            "status": {},
+        });
+        let parameters = PatchParams::apply("test-gateway").force();
+        self.api().patch_status(model, &parameters, &Patch::Apply(report)).await.unwrap();
+    }
+
     /// The status, once it is as awaited.
     pub(crate) async fn until(
         &self,
@@ -192,6 +208,8 @@ pub(crate) fn controller(namespace: &str, kubeconfig: &Path, log: &Path, more: &
         .args(["--namespace", namespace])
         .args(more)
         .env("KUBECONFIG", kubeconfig)
+        // Being asked is tested with the chart, which brings what that needs.
+        .env("ENABLE_WEBHOOKS", "false")
         .env("FLEXINFER_SIMULATOR_IMAGE", images::SIMULATOR)
         .env("FLEXINFER_NODE_IMAGE", images::NODE)
         .stdin(Stdio::null())

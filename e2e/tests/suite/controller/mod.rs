@@ -4,7 +4,9 @@ mod desk;
 mod leading;
 mod life;
 mod owning;
+mod scaled_elsewhere;
 mod swaps;
 mod trouble;
+mod unknown;
 
 pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};

@@ -10,17 +10,13 @@ use serde_json::json;
 
 use super::{Desk, simulated};
 use crate::crds::model;
+use crate::rights::Account;
 use crate::shared::eventually;
 
-/// Writes by this test's controller in its namespace. The test itself writes as the same user, but
-/// not these things.
+/// Writes by this test's controllers.
 fn controllers_writes(desk: &Desk) -> Vec<Write> {
-    let ours = |write: &Write| {
-        let resource = write.resource.as_str();
-        write.namespace == desk.world().namespace
-            && write.user == "admin"
-            && ["deployments", "services", "models/status", "models", "events"].contains(&resource)
-    };
+    let controller = Account::Controller.user(desk.world());
+    let ours = |write: &Write| write.user == controller;
     desk.world().cluster.writes().unwrap().into_iter().filter(ours).collect()
 }
 

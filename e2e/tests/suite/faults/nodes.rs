@@ -19,7 +19,7 @@ use crate::shared::eventually;
 /// A model that is up on a node which then loses power, and another node beside it.
 async fn on_a_node_without_power(patience: &Value) -> (Desk, Gateway) {
     let mut desk = Desk::new().await;
-    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
     let spec = json!({ "serverless": { "coldStartTimeout": "4m" }, "tolerations": patience });
     desk.apply("m", &simulated(&spec)).await;
     gateway.knows("m").await;

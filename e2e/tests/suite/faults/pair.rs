@@ -36,7 +36,8 @@ impl Pair {
             spec["config"]["args"] = json!(["--load-time=200ms", "--time-per-token=50ms"]);
             desk.apply(name, &spec).await;
         }
-        let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+        let gateway =
+            start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
         for name in NAMES {
             gateway.knows(name).await;
         }

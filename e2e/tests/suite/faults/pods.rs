@@ -12,7 +12,7 @@ use crate::gateway::start;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_evicted_is_replaced_and_who_asks_meanwhile_is_answered_by_the_next() {
     let desk = Desk::new().await;
-    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
     desk.apply("m", &simulated(&json!({ "serverless": { "coldStartTimeout": "4m" } }))).await;
     gateway.knows("m").await;
     assert_eq!(gateway.ask("m").await.status(), 200);

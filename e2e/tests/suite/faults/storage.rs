@@ -65,8 +65,8 @@ async fn who_was_away_for_longer_than_the_past_is_kept_sees_all_that_came_and_we
     let cluster = cluster(&["--watch-cache=false", "--etcd-compaction-interval=2s"]).await;
     let mut desk = Desk::of(World::of(Arc::clone(&cluster)).await).await;
     let (folder, other) = (tempdir().unwrap(), tempdir().unwrap());
-    let (line, kubeconfig) = Line::to(&cluster, folder.path()).await;
-    let (second_line, gateways) = Line::to(&cluster, other.path()).await;
+    let (line, kubeconfig) = Line::to(&cluster.kubeconfig(), folder.path()).await;
+    let (second_line, gateways) = Line::to(&cluster.kubeconfig(), other.path()).await;
     desk.start_controller_by(&kubeconfig, &[]);
     let gateway = start(&desk.models, "one", gateways, &["--log-level", "debug"]).await;
     desk.apply("stays", &simulated(&json!({}))).await;

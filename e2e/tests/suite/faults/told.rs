@@ -19,7 +19,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let desk = Desk::new().await;
-        let kubeconfig = desk.world().cluster.kubeconfig();
+        let kubeconfig = desk.world().gateways_kubeconfig().await;
         let gateway = start(&desk.models, "one", kubeconfig, &[]).await;
         Self { desk, gateway }
     }

@@ -23,7 +23,7 @@ async fn a_ready_model_is_served_while_the_api_server_is_away_and_demand_arrives
     let site = Site::new().await;
     site.simulated("ready").await;
     site.simulated("asleep").await;
-    let (line, kubeconfig) = Line::to(&site.models.world.cluster, site.folder()).await;
+    let (line, kubeconfig) = Line::to(&site.kubeconfig().await, site.folder()).await;
     let gateway = site.gateway_by("one", kubeconfig, &[]).await;
     let engine = site.engine(Settings::default()).await;
     site.list("ready", &engine).await;
@@ -59,7 +59,7 @@ async fn a_ready_model_is_served_while_the_api_server_is_away_and_demand_arrives
 async fn a_gateway_without_an_api_server_is_not_ready_and_serves_once_it_is_there() {
     let site = Site::new().await;
     site.simulated("a").await;
-    let (line, kubeconfig) = Line::to(&site.models.world.cluster, site.folder()).await;
+    let (line, kubeconfig) = Line::to(&site.kubeconfig().await, site.folder()).await;
     line.cut();
     let mending = tokio::spawn(async move {
         sleep(Duration::from_secs(1)).await;

@@ -43,7 +43,7 @@ async fn warm(gateway: &Gateway) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_waits_is_answered_as_soon_as_its_engine_is_ready() {
     let desk = Desk::new().await;
-    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
     let mut spec = simulated(&json!({ "serverless": { "idleTimeout": "2s" } }));
     let load = format!("--load-time={}ms", LOAD.as_millis());
     spec["config"]["args"] = json!([load, "--time-to-first-token=0ms", "--time-per-token=0ms"]);

@@ -9,7 +9,7 @@ use crate::controller::{Desk, simulated};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cold_model_is_woken_served_put_to_sleep_and_woken_again() {
     let desk = Desk::new().await;
-    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
     desk.apply("m", &simulated(&json!({ "serverless": { "idleTimeout": "5s" } }))).await;
     gateway.knows("m").await;
     for round in 0..2 {

@@ -11,4 +11,4 @@ mod swapping;
 mod waking;
 mod world;
 
-pub(crate) use world::{Gateway, ask, code, get, start};
+pub(crate) use world::{BOUND, Gateway, Site, ask, code, get, start};

@@ -83,7 +83,7 @@ async fn the_entry_of_a_gateway_that_died_is_taken_out_by_the_next_that_writes()
 async fn an_upgrade_in_place_loses_no_request() {
     let site = Site::new().await;
     site.simulated("a").await;
-    let kubeconfig = site.models.world.cluster.kubeconfig();
+    let kubeconfig = site.kubeconfig().await;
     let socket = site.folder().join("handover").display().to_string();
     let flags = ["--upgrade-socket", socket.as_str(), "--drain-delay", "1s"];
     let mut old = site.gateway_by("one", kubeconfig.clone(), &flags).await;

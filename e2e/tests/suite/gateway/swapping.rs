@@ -33,7 +33,7 @@ async fn times(desk: &Desk, model: &str) -> Vec<String> {
 
 async fn swapped_under_traffic(models: &[&str]) {
     let desk = Desk::new().await;
-    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
     for name in models {
         let cooldown = format!("{}s", COOLDOWN.as_secs());
         let gpu = json!({ "vendor": "nvidia", "shared": "gpu0", "swapCooldown": cooldown });

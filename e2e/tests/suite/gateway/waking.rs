@@ -29,12 +29,7 @@ async fn queue_15_many_requests_for_a_cold_model_are_few_writes() {
     let mut gateways = Vec::new();
     for name in ["one", "two", "three"] {
         gateways.push(
-            site.gateway_by(
-                name,
-                site.models.world.cluster.kubeconfig(),
-                &["--max-queue-size", "400"],
-            )
-            .await,
+            site.gateway_by(name, site.kubeconfig().await, &["--max-queue-size", "400"]).await,
         );
     }
     let asking: Vec<_> =

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::crds::{Models, model};
+use crate::rights::Account;
 use crate::shared::eventually;
 
 /// How long a state may take to come about on a slow machine.
@@ -91,7 +92,7 @@ impl Site {
 
     /// A gateway that serves this namespace.
     pub(crate) async fn gateway(&self, name: &str) -> Gateway {
-        let kubeconfig = self.models.world.cluster.kubeconfig();
+        let kubeconfig = self.kubeconfig().await;
         self.gateway_by(name, kubeconfig, &[]).await
     }
 
@@ -103,6 +104,11 @@ impl Site {
         flags: &[&str],
     ) -> Gateway {
         start(&self.models, name, kubeconfig, flags).await
+    }
+
+    /// A configuration by which a gateway has the chart's rights.
+    pub(crate) async fn kubeconfig(&self) -> PathBuf {
+        self.models.world.kubeconfig_of(Account::Gateway).await
     }
 
     /// A folder of the test's own.

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Stage;
+use crate::rights::Account;
 use crate::shared::eventually;
 
 /// The running program, ended when dropped.
@@ -23,7 +24,7 @@ impl Extender {
     pub(super) async fn start(stage: &Stage, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(program());
         command.args(["scheduler", "--host", "127.0.0.1", "--port", "0"]);
-        command.env("KUBECONFIG", stage.world.cluster.kubeconfig());
+        command.env("KUBECONFIG", stage.world.kubeconfig_of(Account::Scheduler).await);
         command.env("POD_NAMESPACE", &stage.world.namespace);
         command.envs(environment.iter().copied()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
