@@ -1,7 +1,7 @@
 //! What is written into a Model that its author left open: only what decides between Models of different people, so
 //! that each can be seen in all of them, and means the same after an upgrade. Everything else stays open, since the
 //! backend or a setting says it, or since it would stand in the way of a later edit: see
-//! `docs/decisions/0017-defaults-at-the-door.md`.
+//! `docs/decisions/0019-defaults-at-the-door.md`.
 
 use serde_json::{Map, Value, json};
 
