@@ -153,6 +153,7 @@ mod tests {
             jobs: Vec::new(),
             job_pods: Vec::new(),
             name_conflict: None,
+            adapters: flexinfer_core::planning::objects::Adapters::default(),
             applied_generation: None,
         }
     }

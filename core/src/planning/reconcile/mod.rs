@@ -229,6 +229,25 @@ fn deleted_at(model: &Model) -> Option<Moment> {
     model.metadata.deletion_timestamp.as_ref().map(moment)
 }
 
+/// The Service; one that is being deleted keeps what it has.
+fn service(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    verdict: Option<&Verdict>,
+) -> Option<Service> {
+    let verdict = verdict.filter(|_| deleted_at(member.model).is_none())?;
+    objects::service_of(observed, member, verdict)
+}
+
+fn announced(
+    member: &Seen<'_>,
+    status: &ModelStatus,
+    verdict: Option<&Verdict>,
+) -> Vec<Announcement> {
+    let coming = verdict.and_then(|verdict| verdict.record.coming.as_ref());
+    announcements(member.model.status.as_ref(), status, coming)
+}
+
 fn want(
     observed: &Observed<'_>,
     member: &Seen<'_>,
@@ -268,7 +287,6 @@ fn want(
         kv_cache: pressure.status,
         now: observed.now,
     });
-    let coming = verdict.as_ref().and_then(|verdict| verdict.record.coming);
     let deleted = deleted_at(member.model);
     let deployment = deployment.filter(|_| deleted.is_none());
     // What runs may not have its new weights yet, or not all of them.
@@ -289,15 +307,12 @@ fn want(
         finalizer: finalizer(member.model, ended),
         jobs,
         measured: benchmarking.measured,
-        service: verdict
-            .as_ref()
-            .filter(|_| deleted.is_none())
-            .and_then(|verdict| objects::service_of(observed, member, verdict)),
+        service: service(observed, member, verdict.as_ref()),
         files: files.filter(|_| deleted.is_none()),
         leftovers: pruning(member.pods.iter().copied(), observed.now).0,
         caching: step.filter(|_| deleted.is_none()),
         engine,
-        announcements: announcements(member.model.status.as_ref(), &status, coming.as_ref()),
+        announcements: announced(member, &status, verdict.as_ref()),
         status,
         verdict,
     }
