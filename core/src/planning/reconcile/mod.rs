@@ -296,12 +296,7 @@ fn want(
         Some(verdict) if !elsewhere => wanted_engine(member, deployment, engine, verdict.replicas),
         _ => WantedEngine::Nothing,
     };
-    let (ended, jobs) = match deleted {
-        None => (false, benchmarking.job.map(|job| *job).into_iter().collect()),
-        Some(since) => {
-            ending(member, &memory, verdict.as_ref(), observed.now >= since + DELETION_LIMIT)
-        }
-    };
+    let (ended, jobs) = jobs(observed, member, &memory, benchmarking.job, verdict.as_ref());
     Wanted {
         id: member.id.clone(),
         finalizer: finalizer(member.model, ended),
@@ -328,6 +323,20 @@ fn wanted_engine(
         Some(deployment) => objects::wanted(member, deployment, engine, replicas),
         None if member.deployment.is_some() => WantedEngine::Scaled(replicas),
         None => WantedEngine::Nothing,
+    }
+}
+
+/// Whether a Model that is being deleted may go, and the Jobs that stand in nobody's way.
+fn jobs(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    memory: &Memory,
+    benchmark: Option<Box<Job>>,
+    verdict: Option<&Verdict>,
+) -> (bool, Vec<Job>) {
+    match deleted_at(member.model) {
+        None => (false, benchmark.map(|job| *job).into_iter().collect()),
+        Some(since) => ending(member, memory, verdict, observed.now >= since + DELETION_LIMIT),
     }
 }
 
