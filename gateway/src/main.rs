@@ -42,6 +42,11 @@ fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
         print!("{}", settings.serve.page());
         return Ok(());
     }
+    if arguments.check {
+        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+        let _inside = runtime.enter();
+        return local::check(&arguments.models, &settings);
+    }
     serve(&settings.serve.clone(), local::run(&arguments.models, settings))
 }
 

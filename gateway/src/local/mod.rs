@@ -2,6 +2,7 @@
 //! `core` decides which engine runs; this acts.
 
 mod adapters;
+mod check;
 mod claim;
 mod engines;
 mod folder;
@@ -14,6 +15,7 @@ mod teller;
 mod terminal;
 mod world;
 
+pub use check::check;
 pub use claim::{Claim, ClaimError};
 pub use engines::{Engines, Own, Settings, Sink};
 pub use folder::{Contents, Folder, FolderError, Listed, ListedAdapter};

@@ -48,6 +48,10 @@ pub struct LocalArguments {
     #[arg(long)]
     pub print_settings: bool,
 
+    /// Say what is wrong with settings, keys and Models, and end
+    #[arg(long)]
+    pub check: bool,
+
     /// How to serve.
     #[command(flatten)]
     pub serve: ServeArguments,

@@ -14,7 +14,8 @@ const INTRODUCTION: &str = "\
 
 Made from the command line's own words; do not edit. A flag wins over its variable, and an empty variable is one that is not
 set. What is in force is printed by `--print-settings` and shown at `/debug/config`, secrets masked. Durations are written
-like `90s`, `5m` or `1h30m`, sizes like `256Mi`, `1Gi` or `1000000`.
+like `90s`, `5m` or `1h30m`, sizes like `256Mi`, `1Gi` or `1000000`. `--check` says what is wrong with settings, keys file and
+Models, and ends; its status is 1 where anything is.
 
 Two secrets come from variables alone, since flags are seen by everybody on a machine: `HF_TOKEN`, for models on the hub
 that are not public, and `PROXY_AUTH_TOKEN`, the one key of all callers where there is no `--keys-file`.

@@ -5,7 +5,10 @@ use std::process::Command;
 
 use flexinfer_testkit::Program;
 
+use serde_json::json;
+
 use crate::local_world::PROGRAM;
+use crate::serving_models::simulated;
 use crate::serving_world::{BOUND, Home, Serving, get};
 
 /// How the command ended, and what it said on standard error.
@@ -35,6 +38,27 @@ async fn a_second_gateway_on_a_folder_is_refused_and_names_the_first() {
     let holder = format!("in use by another gateway (process {})", gateway.program.id());
     assert!(said.contains(&holder), "{said}");
     assert_eq!(gateway.get("/healthz").await.status(), 200);
+}
+
+#[test]
+fn a_check_says_what_is_wrong_and_serves_nothing() {
+    let good = simulated("good", &json!({}), "");
+    let check = |files: &[(&str, &str)], flags: &[&str]| {
+        let home = Home::new(files);
+        let all: Vec<&str> = ["--check"].into_iter().chain(flags.iter().copied()).collect();
+        let output = home.command(&all).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!home.data().exists(), "nothing was begun");
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let (status, said) = check(&[("good.yaml", &good)], &[]);
+    assert_eq!((status, said.contains("1 served from")), (Some(0), true), "{said}");
+    let bad = good.replace("backend: simulator", "backend: simulater").replace("good", "bad");
+    let (status, said) = check(&[("good.yaml", &good), ("bad.yaml", &bad)], &[]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("bad.yaml") && said.contains("simulator"), "{said}");
+    let (status, said) = check(&[], &["--keys-file", "/no/such/keys.yaml"]);
+    assert_eq!((status, said.contains("/no/such/keys.yaml")), (Some(1), true), "{said}");
 }
 
 #[test]
