@@ -2,7 +2,8 @@
 //! its value stands. Nothing is decoded or kept but a part's headers and the model's name, so a form
 //! of any size is read in bounded memory. See `docs/decisions/0002-multipart-offsets.md`.
 //!
-//! Only a whole delimiter line ends a part (MULTI-08); both line ends must be CRLF.
+//! Only a whole delimiter line ends a part (MULTI-08); both line ends must be CRLF. What readers of forms
+//! disagree on is refused: one of them is the engine.
 
 mod delimiter;
 mod part;
@@ -14,6 +15,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use delimiter::{CLOSING, Delimiter, LINE_END, Line};
+use part::Kind;
 
 use super::content_type::Boundary;
 use crate::rejection::Rejection;
@@ -150,7 +152,12 @@ impl FormScanner {
     /// Passes over a part's content up to the delimiter that ends it.
     fn content(&mut self, rest: &[u8], used: usize) -> Result<Step, Rejection> {
         let (at, line) = self.delimiter.next(rest);
-        self.keep(rest.get(..at).unwrap_or_default())?;
+        let content = rest.get(..at).unwrap_or_default();
+        if self.opens_at.is_none() && content.iter().any(|byte| !LINE_END.contains(byte)) {
+            // Some readers find a delimiter in the middle of such a line.
+            return Err(invalid("other bytes come before its first boundary"));
+        }
+        self.keep(content)?;
         let delimiter = self.delimiter.len();
         let begins = self.place + used + at;
         match line {
@@ -202,8 +209,16 @@ impl FormScanner {
                 "a part has a header line that is not a name, a colon and a value",
             ));
         }
-        let names_model = part::names_model(headers);
-        self.state = if names_model { State::Model(Vec::new()) } else { State::Passing };
+        self.state = match part::kind(headers) {
+            Kind::Model => State::Model(Vec::new()),
+            Kind::Other => State::Passing,
+            // Some readers take its name all the same.
+            Kind::NoFormData => {
+                return Err(invalid(
+                    "a part's Content-Disposition is something else than form-data",
+                ));
+            }
+        };
         Ok(Step { used: content, more: true })
     }
 

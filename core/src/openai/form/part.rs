@@ -11,20 +11,34 @@ pub(super) fn well_formed(headers: &[u8]) -> bool {
     lines.into_iter().all(|line| named(line) && !line.contains(['\r', '\n']))
 }
 
-/// Whether a part with these headers is the field `model`. A file is no field, whatever its name.
-pub(super) fn names_model(headers: &[u8]) -> bool {
+/// What a part is, as its headers say.
+pub(super) enum Kind {
+    /// The field `model`. A file is no field, whatever its name.
+    Model,
+    /// Another field, a file, or nothing that has a name.
+    Other,
+    /// It has a disposition, and a form's parts have another.
+    NoFormData,
+}
+
+/// What a part with these headers is.
+pub(super) fn kind(headers: &[u8]) -> Kind {
     let headers = String::from_utf8_lossy(headers);
     let disposition = headers.split("\r\n").find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
     });
     let Some((kind, parameters)) = disposition.map(split) else {
-        return false;
+        return Kind::Other;
     };
     let (mut named, mut file) = (false, false);
     for (name, value) in Parameters(parameters) {
         named |= name == "name" && value == "model";
         file |= name == "filename" || name == "filename*";
     }
-    kind.eq_ignore_ascii_case("form-data") && named && !file
+    match kind.eq_ignore_ascii_case("form-data") {
+        false => Kind::NoFormData,
+        true if named && !file => Kind::Model,
+        true => Kind::Other,
+    }
 }
