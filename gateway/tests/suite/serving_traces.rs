@@ -50,7 +50,7 @@ async fn a_request_its_wait_and_its_engine_are_told_as_parts_of_the_clients_trac
     assert_eq!(ask(&gateway, "ours").await, 200);
     assert_eq!(ask(&gateway, "nobody").await, 404);
     let logged = format!("trace=\"{TRACE}\"");
-    assert!(gateway.program.lines().iter().any(|line| line.contains(&logged)));
+    gateway.told(&logged).await;
     gateway.program.terminate();
     assert!(gateway.program.exited(BOUND).await.unwrap().success());
 
