@@ -166,6 +166,9 @@ pub struct Traffic {
     pub waiting: i32,
     /// The most in flight and waiting together since the entry was last written.
     pub peak: i32,
+    /// The gateway has read that the model leaves, and gives its engines nothing more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
     /// When the entry was written, by the gateway's clock.
     pub renew_time: MicroTime,
 }

@@ -60,6 +60,7 @@ impl Reporter {
                 in_flight: bounded(traffic.in_flight),
                 waiting: bounded(traffic.waiting),
                 peak: bounded(traffic.peak),
+                draining: traffic.draining,
                 renew_time: MicroTime(now),
             }],
             ..ModelStatus::default()

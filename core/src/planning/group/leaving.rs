@@ -39,7 +39,7 @@ impl Scene<'_> {
         if self.now >= since + candidate.model.drain_limit {
             return true;
         }
-        let heard = candidate.demand.all_reported_since(since) || self.now >= since + HEARING;
+        let heard = candidate.demand.all_promised_since(since) || self.now >= since + HEARING;
         activity.in_flight == 0 && heard
     }
 }
@@ -47,5 +47,5 @@ impl Scene<'_> {
 /// The moments at which a member that leaves does so by itself.
 pub(super) fn leaving_moments(candidate: &Candidate<'_>, verdict: &Verdict) -> [Option<Moment>; 2] {
     let since = verdict.record.draining.filter(|_| verdict.standing == Standing::Draining);
-    [since.map(|since| since + HEARING), since.map(|since| since + candidate.model.drain_limit)]
+    [HEARING, candidate.model.drain_limit].map(|wait| since.map(|since| since + wait))
 }

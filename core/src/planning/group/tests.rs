@@ -52,13 +52,23 @@ fn member(name: &str, priority: i32) -> Member {
 
 impl Member {
     /// Reported by one gateway at `second`.
-    fn reports(mut self, in_flight: i32, waiting: i32, second: u64) -> Self {
+    fn reports(self, in_flight: i32, waiting: i32, second: u64) -> Self {
+        self.told((in_flight, waiting), false, second)
+    }
+
+    /// The same by one that has read that the model leaves.
+    fn promised(self, in_flight: i32, waiting: i32, second: u64) -> Self {
+        self.told((in_flight, waiting), true, second)
+    }
+
+    fn told(mut self, (in_flight, waiting): (i32, i32), draining: bool, second: u64) -> Self {
         let renewed = Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
         let traffic = vec![Traffic {
             gateway: "a".into(),
             in_flight,
             waiting,
             peak: in_flight + waiting,
+            draining,
             renew_time: MicroTime(renewed),
         }];
         self.demand.look(Some(&ModelStatus { traffic, ..ModelStatus::default() }), at(second));
@@ -150,13 +160,25 @@ fn an_idle_model_is_told_to_gateways_before_it_goes() {
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Draining));
     let draining = Member { record: plan.verdicts[0].record.clone(), ..idle };
 
-    let heard = draining.clone().reports(0, 0, 322);
+    let heard = draining.clone().promised(0, 0, 322);
     assert_eq!(replicas(&decided(&[heard], None, 323)), [0]);
     let came = draining.clone().reports(0, 1, 322);
     let plan = decided(&[came], None, 323);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Holding));
     let silent = decided(&[draining], None, 324);
     assert_eq!(replicas(&silent), [0], "what a silent gateway said last counts after a while");
+}
+
+#[test]
+fn queue_18_a_report_that_may_have_crossed_the_word_to_leave_ends_no_engine() {
+    let mut leaving = member("a", 100).ready(20).reports(0, 0, 100);
+    leaving.record.draining = Some(at(321));
+    let crossing = leaving.reports(0, 0, 322);
+    let plan = decided(std::slice::from_ref(&crossing), None, 323);
+    assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Draining));
+    let took_one = crossing.clone().promised(1, 0, 323);
+    assert_eq!(replicas(&decided(&[took_one], None, 330)), [1]);
+    assert_eq!(replicas(&decided(&[crossing.promised(0, 0, 323)], None, 323)), [0]);
 }
 
 #[test]
@@ -178,7 +200,7 @@ fn a_higher_demand_drains_a_busy_leader_and_waits_for_its_pods() {
     assert_eq!(plan.verdicts[0].record.preempted, Some(swap.clone()));
 
     let record = plan.verdicts[0].record.clone();
-    let done = Member { record, ..busy }.reports(0, 0, 65);
+    let done = Member { record, ..busy }.promised(0, 0, 65);
     let plan = decided(&[done.clone(), asked.clone()], None, 65);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![0, 0], &Standing::Preempted(swap)));
 
@@ -315,7 +337,7 @@ fn an_evicted_model_finishes_what_it_serves_and_may_then_come_back() {
     let full = Member { evicted: true, ..member("a", 200).ready(20).reports(1, 3, 100) };
     let plan = decided(std::slice::from_ref(&full), None, 100);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Draining));
-    let done = Member { record: plan.verdicts[0].record.clone(), ..full.reports(0, 3, 101) };
+    let done = Member { record: plan.verdicts[0].record.clone(), ..full.promised(0, 3, 101) };
     let plan = decided(std::slice::from_ref(&done), None, 102);
     assert_eq!(replicas(&plan), [0]);
     let asleep = Member { evicted: false, engine: Engine::default(), ..done };

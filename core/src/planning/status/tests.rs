@@ -265,6 +265,7 @@ fn what_gateways_wrote_stays_as_it_is() {
         in_flight: 1,
         waiting: 0,
         peak: 1,
+        draining: false,
         renew_time: MicroTime(Timestamp::UNIX_EPOCH),
     }];
     let last_active_time = Some(time(at(3)));

@@ -248,6 +248,7 @@ impl Pool {
             in_flight: u32::try_from(self.bookings.len()).unwrap_or(u32::MAX),
             waiting: self.wanted(),
             last_active: self.last_active,
+            draining: self.standing.draining,
             pressing: self.contended || !self.standing.settled() || !self.open(),
         }
     }

@@ -143,6 +143,12 @@ impl World {
         self.effects.iter().filter_map(report).collect()
     }
 
+    /// How many reports said that engines get nothing more.
+    fn promises(&self) -> usize {
+        let promise = |effect: &&PoolEffect| matches!(effect, PoolEffect::Report { traffic, .. } if traffic.draining);
+        self.effects.iter().filter(promise).count()
+    }
+
     fn arrived(&mut self) {
         self.act(|pool, now| pool.reported(now, true, 0.5));
     }
@@ -235,6 +241,25 @@ fn a_draining_model_keeps_new_requests_in_its_queue() {
     assert!(world.granted(waiting).is_none());
     world.act(|pool, now| pool.stand(now, standing(Phase::Ready)));
     assert!(world.granted(waiting).is_some());
+}
+
+#[test]
+fn queue_18_each_time_a_model_leaves_its_engines_are_promised_nothing_more() {
+    let mut world = World::serving(terms(), &["a"]);
+    let served = world.ask();
+    assert!(world.granted(served).is_some());
+    world.arrived();
+    for time in 1..=2 {
+        world.pass(secs(1));
+        assert_eq!(world.promises(), time - 1);
+        world.act(|pool, now| {
+            pool.stand(now, Standing { draining: true, ..standing(Phase::Ready) })
+        });
+        world.pass(secs(1));
+        assert_eq!(world.promises(), time, "although nothing else has changed");
+        world.arrived();
+        world.act(|pool, now| pool.stand(now, standing(Phase::Ready)));
+    }
 }
 
 #[test]

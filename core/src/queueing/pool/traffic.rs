@@ -29,6 +29,8 @@ pub struct Traffic {
     pub waiting: u32,
     /// The most of both together since the last entry.
     pub peak: u32,
+    /// The model leaves, and its engines get nothing more from here.
+    pub draining: bool,
     /// How long ago the model was last in use; `None` is never.
     pub quiet: Option<Duration>,
 }
@@ -39,6 +41,8 @@ pub(super) struct Now {
     pub(super) in_flight: u32,
     pub(super) waiting: u32,
     pub(super) last_active: Option<Moment>,
+    /// It has been read that the model leaves.
+    pub(super) draining: bool,
     /// The controller is deciding: the model is cold, leaves, or keeps another one waiting.
     pub(super) pressing: bool,
 }
@@ -81,6 +85,8 @@ pub(super) struct Schedule {
     writing: bool,
     /// What the last write said may not have arrived.
     owed: bool,
+    /// It was said that nothing more is given to engines, since the model began to leave.
+    promised: bool,
     failures: u32,
     not_before: Moment,
 }
@@ -94,6 +100,7 @@ impl Schedule {
             window: Moment::ORIGIN,
             writing: false,
             owed: false,
+            promised: false,
             failures: 0,
             not_before: Moment::ORIGIN,
         }
@@ -102,6 +109,7 @@ impl Schedule {
     /// Takes in what there is now; to be called after every event.
     pub(super) fn observe(&mut self, at: Moment, now: &Now) {
         self.peak = self.peak.max(now.all());
+        self.promised &= now.draining;
         // A window that only repeats what was said makes room for the next.
         let same = self.said.is_some_and(|said| said.peak == self.peak);
         if same && at >= self.window + CALM {
@@ -124,7 +132,9 @@ impl Schedule {
     }
 
     fn change(&self, said: &Said, now: &Now, idle_timeout: Duration) -> Option<Moment> {
-        if now.pressing && said.turned(now) {
+        // The controller waits for this of every gateway that has an entry before it takes the engines away.
+        let promises = now.draining && !self.promised;
+        if promises || now.pressing && said.turned(now) {
             return Some(said.at + BREATH);
         }
         let counts = (said.in_flight, said.waiting) != (now.in_flight, now.waiting);
@@ -157,12 +167,13 @@ impl Schedule {
         self.said = Some(Said { at, in_flight, waiting, peak });
         (self.window, self.peak, self.before) = (at, now.all(), 0);
         (self.writing, self.owed) = (true, false);
+        self.promised = now.draining;
         let quiet = if now.all() > 0 {
             Some(Duration::ZERO)
         } else {
             now.last_active.map(|last| at.since(last))
         };
-        Some(Traffic { in_flight, waiting, peak, quiet })
+        Some(Traffic { in_flight, waiting, peak, draining: now.draining, quiet })
     }
 
     /// The write under way has arrived, or may not have. `jitter` in 0.0..1.0 spreads retries.

@@ -52,6 +52,7 @@ pub struct Demand {
 struct Sighting {
     in_flight: u32,
     waiting: u32,
+    draining: bool,
     renewed: Timestamp,
     seen: Moment,
     waiting_since: Option<Moment>,
@@ -118,10 +119,11 @@ impl Demand {
         }
     }
 
-    /// Whether every gateway has reported later than `since`. One that has nothing renews nothing,
-    /// so that it has been silent for long does not mean that it is gone.
-    pub fn all_reported_since(&self, since: Moment) -> bool {
-        self.gateways.values().all(|sighting| sighting.seen > since)
+    /// Whether every gateway has said, later than `since`, that it has read that the model leaves. Anything else
+    /// that it said may have crossed that word, and it may give the engines more. One that has nothing renews
+    /// nothing, so that it has been silent for long does not mean that it is gone.
+    pub fn all_promised_since(&self, since: Moment) -> bool {
+        self.gateways.values().all(|sighting| sighting.draining && sighting.seen > since)
     }
 
     /// The next moment at which something that makes the model busy stops to count.
@@ -139,9 +141,9 @@ impl Demand {
     /// since when, for as long as that counts.
     fn asked_without_a_gateway(&self, now: Moment) -> Option<Moment> {
         let (when, seen) = self.last_active?;
-        let reported = !self.gateways.is_empty();
         let since_asleep = self.unready_since.is_none_or(|since| when > since);
         let fresh = now.since(seen) < DEMAND_WINDOW;
+        let reported = !self.gateways.is_empty();
         (!reported && since_asleep && fresh).then_some(seen)
     }
 }
@@ -155,6 +157,7 @@ impl Sighting {
         Self {
             in_flight: count(entry.in_flight),
             waiting,
+            draining: entry.draining,
             renewed: entry.renew_time.0,
             seen: unchanged.map_or(now, |before| before.seen),
             waiting_since: (waiting > 0).then(|| waited.unwrap_or(now)),

@@ -21,6 +21,7 @@ fn entry(gateway: &str, in_flight: i32, waiting: i32, renewed: i64) -> Traffic {
         in_flight,
         waiting,
         peak: 0,
+        draining: false,
         renew_time: MicroTime(gateways_clock(renewed)),
     }
 }
@@ -68,14 +69,16 @@ fn after_a_time_without_sight_every_gateway_counts_again() {
 }
 
 #[test]
-fn unknown_is_not_zero_until_each_gateway_has_reported() {
+fn unknown_is_not_zero_until_each_gateway_has_promised_to_give_nothing_more() {
+    let promise =
+        |gateway: &str, renewed| Traffic { draining: true, ..entry(gateway, 0, 0, renewed) };
     let mut demand = Demand::default();
-    demand.look(Some(&reports(vec![entry("a", 0, 0, 0), entry("b", 0, 0, 0)])), at(0));
-    assert!(!demand.all_reported_since(at(10)));
-    demand.look(Some(&reports(vec![entry("a", 0, 0, 11), entry("b", 0, 0, 0)])), at(11));
-    assert!(!demand.all_reported_since(at(10)), "b has not");
-    demand.look(Some(&reports(vec![entry("a", 0, 0, 11), entry("b", 0, 0, 12)])), at(12));
-    assert!(demand.all_reported_since(at(10)));
+    demand.look(Some(&reports(vec![promise("a", 0), entry("b", 0, 0, 0)])), at(0));
+    assert!(!demand.all_promised_since(at(10)), "that was for another time");
+    demand.look(Some(&reports(vec![promise("a", 11), entry("b", 0, 0, 11)])), at(11));
+    assert!(!demand.all_promised_since(at(10)), "b has not");
+    demand.look(Some(&reports(vec![promise("a", 11), promise("b", 12)])), at(12));
+    assert!(demand.all_promised_since(at(10)));
 }
 
 #[test]
