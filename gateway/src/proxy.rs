@@ -152,14 +152,14 @@ impl ProxyHttp for Proxy {
 
     async fn connected_to_upstream(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         _kept: bool,
         _peer: &HttpPeer,
         engine: RawFd,
         _digest: Option<&Digest>,
         context: &mut Box<Context>,
     ) -> Result<()> {
-        connect::connected(engine, context);
+        connect::connected(engine, session, context);
         Ok(())
     }
 

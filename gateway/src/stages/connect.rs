@@ -68,13 +68,18 @@ pub(crate) async fn connect(
 
 /// There is a connection. A body that was read whole follows its head at once: they leave together. One of
 /// HTTP/2 is not this request's alone.
-pub(crate) fn connected(engine: RawFd, context: &mut Context) {
+///
+/// A handshake leaves at the end of the turn too, by when Pingora has noted that it has no body: were it answered
+/// before that, Pingora would take the note for the end of what it became.
+pub(crate) fn connected(engine: RawFd, session: &Session, context: &mut Context) {
     context.attempt.together = None;
     let booking = context.attempt.booking.as_ref();
+    let handshake = session.downstream_session.is_upgrade_req();
     let http1 = booking
         .is_some_and(|booking| booking.served.effective.engine_protocol == EngineProtocol::Http1);
     let whole = context.body.as_ref().is_some_and(|body| body.rest.is_none());
-    context.attempt.together = (http1 && whole).then(|| server::hold(engine)).flatten();
+    let held = handshake || http1 && whole;
+    context.attempt.together = held.then(|| server::hold(engine)).flatten();
 }
 
 /// The slot to try next, where it is another one than the last.

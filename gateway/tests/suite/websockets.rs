@@ -1,6 +1,7 @@
 //! Connections that become something else than HTTP.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
@@ -54,4 +55,41 @@ async fn a_websocket_passes_in_both_directions_and_holds_its_slot() {
         drop(client);
         assert!(eventually(BOUND, || world.at_rest()).await, "{path}: the slot comes back");
     }
+}
+
+/// Pingora takes the end of a handshake's empty body for the end of the upgraded connection where the engine answers
+/// before it has noted that end.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_handshake_is_answered_too_fast() {
+    let world = World::new(prompt_echo().await, vec![model("m", None)]);
+    for round in 0..100 {
+        let mut client = Client::connect(world.address).await.unwrap();
+        let head = format!("GET /v1/realtime?model=m HTTP/1.1\r\nHost: g\r\n{HANDSHAKE}\r\n");
+        client.send(head.as_bytes()).await.unwrap();
+        assert_eq!(client.head().await.unwrap().status(), 101);
+        client.send(b"still there?").await.unwrap();
+        while client.unread().is_empty() {
+            let ended = client.rest(Duration::from_millis(2)).await;
+            assert_eq!(ended, None, "it ended in round {round}");
+        }
+    }
+}
+
+/// The same as [`echo`], in as few steps as can be.
+async fn prompt_echo() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                let _ = socket.read(&mut head).await;
+                let accepted = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+                let _ = socket.write_all(accepted.as_bytes()).await;
+                let (mut reading, mut writing) = socket.split();
+                let _ = tokio::io::copy(&mut reading, &mut writing).await;
+            });
+        }
+    });
+    address
 }
