@@ -4,7 +4,7 @@
 mod connection;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -86,7 +86,15 @@ impl Origin {
     pub async fn start(
         script: impl Fn(&Recorded) -> Vec<Action> + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::start_at(Ipv4Addr::LOCALHOST, script).await
+    }
+
+    /// The same at an address of this machine that others than this machine reach.
+    pub async fn start_at(
+        address: Ipv4Addr,
+        script: impl Fn(&Recorded) -> Vec<Action> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
         let address = listener.local_addr()?;
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut accepting = JoinSet::new();

@@ -21,6 +21,11 @@ use crate::shared::{World, eventually};
 /// An image whose program fails at once.
 pub(crate) const FAILING_IMAGE: &str = "test/fails:1";
 
+/// A quantizer whose outcome is what it was given.
+const QUANTIZER: &str = "quantizer:test";
+const QUANTIZE: &str =
+    "mkdir -p \"$QUANTIZE_OUTPUT_DIR\" && cp -r \"$QUANTIZE_SOURCE/.\" \"$QUANTIZE_OUTPUT_DIR\"";
+
 /// What a test of the controller has before it.
 pub(crate) struct Desk {
     pub(crate) models: Models,
@@ -59,7 +64,9 @@ impl Desk {
             .label("flexinfer.ai/gpu.vendor", "NVIDIA")
             .resource("nvidia.com/gpu", "1");
         let fails = ["sh", "-c", "echo out of luck >&2; exit 3", "sh"];
-        let all = Images::of_this_workspace().with(FAILING_IMAGE, fails);
+        let all = Images::of_this_workspace()
+            .with(FAILING_IMAGE, fails)
+            .with(QUANTIZER, ["sh", "-c", QUANTIZE]);
         let kubelet = Kubelet::start(&models.world.cluster, vec![node], all).await.unwrap();
         let kubeconfig = models.world.kubeconfig_of(Account::Controller).await;
         Self { models, kubelet, kubeconfig, controller: None, ticks: AtomicI64::new(1) }
@@ -184,10 +191,19 @@ impl Desk {
 
     /// The reasons of the events about a Model, oldest first.
     pub(crate) async fn events(&self, model: &str) -> Vec<String> {
+        self.of_events(model, "reason").await
+    }
+
+    /// What the events about a Model say, oldest first.
+    pub(crate) async fn told(&self, model: &str) -> Vec<String> {
+        self.of_events(model, "message").await
+    }
+
+    async fn of_events(&self, model: &str, field: &str) -> Vec<String> {
         let fields =
             format!("--field-selector=involvedObject.kind=Model,involvedObject.name={model}");
         let arguments = ["get", "events", &fields, "--sort-by=.metadata.creationTimestamp"];
-        let columns = "--output=custom-columns=:.reason";
+        let columns = &format!("--output=custom-columns=:.{field}");
         let printed = self.models.succeed(&[&arguments[..], &[columns]].concat(), "").await;
         printed
             .stdout
@@ -212,6 +228,7 @@ pub(crate) fn controller(namespace: &str, kubeconfig: &Path, log: &Path, more: &
         .env("ENABLE_WEBHOOKS", "false")
         .env("FLEXINFER_SIMULATOR_IMAGE", images::SIMULATOR)
         .env("FLEXINFER_NODE_IMAGE", images::NODE)
+        .env("FLEXINFER_QUANTIZER_AWQ_IMAGE", QUANTIZER)
         .stdin(Stdio::null())
         .stderr(log)
         .kill_on_drop(true);

@@ -1,12 +1,16 @@
 //! The controller on a real control plane, before engines that are processes.
 
 mod desk;
+mod hub;
 mod leading;
 mod life;
 mod owning;
+mod pressure;
 mod scaled_elsewhere;
+mod scaling;
 mod swaps;
 mod trouble;
 mod unknown;
+mod weights;
 
 pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};

@@ -60,6 +60,10 @@ async fn a_higher_demand_takes_the_gpu_when_the_old_pods_are_gone() {
     let status = desk.until_phase("low", Phase::Preempted).await;
     assert_eq!(state(&status), Some(SharedGroupState::Preempted));
     assert!(desk.events("low").await.contains(&"Draining".to_owned()));
+    let told = desk.told("high").await;
+    let phases = ["draining the other took", "stopping it", "loading took"];
+    let whole = |note: &String| phases.iter().all(|phase| note.contains(phase));
+    assert!(told.iter().any(whole), "{told:?}");
 }
 
 #[tokio::test]

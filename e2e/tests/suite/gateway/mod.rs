@@ -1,5 +1,6 @@
 //! `flexinfer-gateway kubernetes` before a real API server.
 
+mod adapters;
 mod away;
 mod failing;
 mod first_byte;
