@@ -119,6 +119,11 @@ impl Layout {
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
             "--use-service-account-credentials".to_owned(),
+            // Tests that share a cluster leave nodes that report no more. They are no reason to think that the
+            // network is at fault, and to evict nobody.
+            "--node-eviction-rate=10".to_owned(),
+            "--secondary-node-eviction-rate=10".to_owned(),
+            "--large-cluster-size-threshold=0".to_owned(),
             format!("--root-ca-file={}", self.path("authority.crt")),
             format!("--service-account-private-key-file={}", self.path("tokens.key")),
         ]

