@@ -14,10 +14,19 @@ async fn queue_08_a_controller_that_begins_waits_a_whole_idle_time_and_keeps_wha
     let idle = Duration::from_secs(6);
     for name in ["idle", "busy"] {
         desk.apply(name, &simulated(&json!({ "serverless": { "idleTimeout": "6s" } }))).await;
-        desk.traffic(name, 0, 1).await;
-        desk.until_phase(name, Phase::Ready).await;
-        desk.traffic(name, 1, 0).await;
     }
+    eventually("both are up", async || {
+        let mut up = true;
+        for name in ["idle", "busy"] {
+            // Renewed as a gateway does, or the one would go to sleep while the other is waited for.
+            desk.traffic(name, 0, 1).await;
+            let phase = desk.api().get(name).await.unwrap().status.and_then(|status| status.phase);
+            up &= phase == Some(Phase::Ready);
+        }
+        up.then_some(())
+    })
+    .await;
+    desk.traffic("busy", 1, 0).await;
     desk.traffic("idle", 0, 0).await;
     desk.kill_controller().await;
     // For longer than the idle time nobody looks, and gateways cannot know that nobody does.
