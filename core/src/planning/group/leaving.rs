@@ -7,7 +7,10 @@ use crate::moment::Moment;
 use crate::scaling::Activity;
 
 /// How long a gateway that says nothing is waited for before what it said last counts.
-const HEARING: Duration = Duration::from_secs(3);
+///
+/// Longer than a busy cluster takes to tell it and to be told: what such a gateway has in flight may be more than it
+/// last said, and would be cut off.
+const HEARING: Duration = Duration::from_secs(10);
 
 impl Scene<'_> {
     /// It has an engine and was not elected.

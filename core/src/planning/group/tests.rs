@@ -165,7 +165,7 @@ fn an_idle_model_is_told_to_gateways_before_it_goes() {
     let came = draining.clone().reports(0, 1, 322);
     let plan = decided(&[came], None, 323);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![1], &Standing::Holding));
-    let silent = decided(&[draining], None, 324);
+    let silent = decided(&[draining], None, 331);
     assert_eq!(replicas(&silent), [0], "what a silent gateway said last counts after a while");
 }
 
