@@ -27,11 +27,9 @@ use super::index::Index;
 use super::news::{Named as _, id_of};
 use super::objects::Kind;
 
-/// Tells when everything was listed once.
+/// How many lists are not complete yet. Nothing is decided before there are none: what was not
+/// listed looks as if it were not there.
 pub(crate) type Watched = tokio_watch::Receiver<usize>;
-
-/// How many lists have to be complete before anything is decided.
-const LISTS: usize = 11;
 
 /// What is watched beside the nodes of the cluster.
 pub(crate) struct Watching<'a> {
@@ -61,7 +59,11 @@ pub(crate) fn watch(
         keys::MANAGED_BY_FLEXINFER
     ));
     let leases = watcher::Config::default().labels(keys::GPU_LEASE);
-    let listed = || Arc::clone(&listed);
+    // Who is given this is waited for, so that no list can be forgotten.
+    let listed = || {
+        listed.send_modify(|lists| *lists += 1);
+        Arc::clone(&listed)
+    };
     tasks.spawn(models(scope.untyped::<Model>(), Arc::clone(world), listed()));
     tasks.spawn(adapters(scope.untyped::<LoRAAdapter>(), Arc::clone(world), listed()));
     tasks.spawn(nodes(Api::all(client.clone()), Arc::clone(world), listed()));
@@ -105,7 +107,7 @@ pub(crate) fn watch(
 /// Waits until everything was listed once.
 pub(crate) async fn synced(mut watched: Watched) {
     // The tasks that tell live as long as the process.
-    let _ = watched.wait_for(|listed| *listed >= LISTS).await;
+    let _ = watched.wait_for(|lists| *lists == 0).await;
 }
 
 type Listed = Arc<tokio_watch::Sender<usize>>;
@@ -113,7 +115,7 @@ type Listed = Arc<tokio_watch::Sender<usize>>;
 /// Notes that a list is complete, the first time.
 fn complete(first: &mut bool, listed: &Listed) {
     if std::mem::take(first) {
-        listed.send_modify(|lists| *lists += 1);
+        listed.send_modify(|lists| *lists = lists.saturating_sub(1));
     }
 }
 
@@ -392,3 +394,6 @@ impl Objects {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
