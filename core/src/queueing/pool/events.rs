@@ -101,11 +101,14 @@ impl Pool {
         let mut effects = Vec::new();
         let Some(id) = self.bookings.get(&booking).cloned() else { return effects };
         let model = self.terms.id.clone();
-        if let Some(endpoint) = self.endpoints.get_mut(&id).filter(|endpoint| endpoint.open()) {
+        if let Some(endpoint) = self.endpoints.get_mut(&id).filter(|endpoint| endpoint.proven) {
+            // One that leaves may stay after all (a notice withdrawn), and is asked then.
             endpoint.proven = false;
             let address = endpoint.listed.address;
             self.roster.set_open(&id, false);
-            effects.push(PoolEffect::Probe { model, endpoint: id, address });
+            if endpoint.in_question() {
+                effects.push(PoolEffect::Probe { model, endpoint: id, address });
+            }
         }
         self.settle(now, &mut effects);
         effects

@@ -221,6 +221,24 @@ fn an_endpoint_that_took_no_connection_is_asked_before_it_gets_anything() {
 }
 
 #[test]
+fn an_endpoint_that_took_no_connection_while_it_left_is_asked_if_it_stays() {
+    let mut world = World::serving(terms(), &["a"]);
+    let first = world.ask();
+    let (booking, _) = world.granted(first).expect("granted");
+    let leaving = Listed { leaving: true, ..listed("a") };
+    world.act(|pool, now| pool.list(now, vec![leaving]));
+    world.act(|pool, now| pool.unreachable(now, booking));
+    world.finish(booking);
+    let before = world.probes();
+    world.list(&["a"]);
+    assert_eq!(world.probes(), before + 1);
+    let again = world.ask();
+    assert!(world.granted(again).is_none());
+    world.answer("a");
+    assert!(world.granted(again).is_some());
+}
+
+#[test]
 fn an_endpoint_whose_readiness_falls_is_asked_and_one_moving_between_lists_is_not() {
     let mut world = World::serving(terms(), &["a"]);
     let before = world.probes();
