@@ -5,6 +5,9 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// How often the list of locks is read for a lock that must be in it.
+const READINGS: usize = 20;
+
 /// A folder that no other gateway may use while this lives.
 #[derive(Debug)]
 pub struct Claim {
@@ -64,11 +67,17 @@ impl Claim {
 }
 
 /// The process that holds the lock on `opened`, by Linux's list of all locks.
+///
+/// The list is handed out in pieces, and loses lines where locks come and go between two of them:
+/// a lock that is not in it is looked for again.
 fn holder(opened: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
 
     let inode = format!(":{}", opened.metadata().ok()?.ino());
-    fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| holder_in(line, &inode))
+    (0..READINGS).find_map(|_| {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        locks.lines().find_map(|line| holder_in(line, &inode))
+    })
 }
 
 /// Reads `1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF`.
