@@ -3,6 +3,7 @@
 mod arrows;
 mod libraries;
 mod links;
+mod metrics;
 mod orphans;
 mod purity;
 mod tree;
@@ -23,6 +24,7 @@ pub(crate) fn run() -> Result<()> {
     complaints.extend(libraries::complaints(&files));
     complaints.extend(purity::complaints(&files));
     complaints.extend(links::complaints(&files));
+    complaints.extend(metrics::complaints(&files));
     complaints.extend(generate::complaints()?);
     for file in files.iter().filter(|file| file.is_rust() && file.lines() > LONG_FILE) {
         println!("warning: {} has {} lines; does it hold one idea?", file.path, file.lines());
@@ -33,6 +35,6 @@ pub(crate) fn run() -> Result<()> {
     if !complaints.is_empty() {
         bail!("{} complaint(s)", complaints.len());
     }
-    println!("arrows, files, purity, generated files and links are in order");
+    println!("arrows, files, purity, generated files, metrics and links are in order");
     Ok(())
 }
