@@ -9,14 +9,14 @@ use flexinfer_crds::model::Phase;
 use flexinfer_e2e::{Node, Pretence, Write};
 use flexinfer_testkit::{TempDir, tempdir};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 use super::Size;
 use super::figures::Memory;
+use super::seen::{Followed, Seen};
 use crate::controller::controller;
 use crate::crds::{Models, model};
 use crate::gateway::{Gateway, start};
@@ -24,6 +24,9 @@ use crate::shared::World;
 
 /// The accounts of our programs, by which their writes are told from everybody else's.
 const ACCOUNTS: [&str; 2] = ["controller", "gateway"];
+
+/// How many looks in a row must find nothing new until it is believed that nothing comes any more.
+const LOOKS: u32 = 3;
 
 pub(super) struct Crowd {
     size: Size,
@@ -84,12 +87,10 @@ impl Crowd {
 
     /// Waits until the models that shall be up are ready, and all others are asleep.
     pub(super) async fn models_settle(&self) {
-        let models: Api<Model> = self.api();
+        let models = self.seen::<Model>(&self.models.world.namespace);
         self.until("the Models are settled", async || {
-            let found = models.list(&ListParams::default()).await.unwrap().items;
             let in_phase = |phase| {
-                let phases = found.iter().filter_map(|model| model.status.as_ref()?.phase);
-                phases.filter(|found| *found == phase).count()
+                models.count(|model| model.status.as_ref().and_then(|at| at.phase) == Some(phase))
             };
             let (up, asleep) = (in_phase(Phase::Ready), in_phase(Phase::Idle));
             up == self.size.groups && up + asleep == self.size.models
@@ -97,11 +98,8 @@ impl Crowd {
         .await;
     }
 
-    fn api<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        Api::namespaced(self.models.world.client.clone(), &self.models.world.namespace)
+    fn seen<K: Followed>(&self, namespace: &str) -> Seen<K> {
+        Seen::of(&self.models.world.client, namespace)
     }
 
     /// What our programs wrote so far; who leads has to say so again and again.
@@ -112,13 +110,14 @@ impl Crowd {
         self.models.world.cluster.writes().unwrap().into_iter().filter(ours).collect()
     }
 
-    /// Waits until a look finds as many writes as the one before.
+    /// Waits until several looks in a row find no new write: one program may stand still for a while.
     pub(super) async fn writes_end(&self) {
-        let mut before = usize::MAX;
+        let (mut before, mut alike) = (usize::MAX, 0);
         self.until("the writes of the start are over", async || {
             sleep(Duration::from_secs(2)).await;
             let now = self.writes().len();
-            std::mem::replace(&mut before, now) == now
+            alike = if std::mem::replace(&mut before, now) == now { alike + 1 } else { 0 };
+            alike == LOOKS
         })
         .await;
     }
@@ -132,19 +131,17 @@ impl Crowd {
 
     /// Creates the same Deployments where nobody looks after them but Kubernetes; how long they take.
     pub(super) async fn plainly_create(&self) -> Duration {
-        let deployments: Api<Deployment> = self.api();
-        let plain = deployments.list(&ListParams::default()).await.unwrap();
-        assert_eq!(plain.items.len(), self.size.models);
-        let plain: Vec<Value> = plain.items.into_iter().map(bare).collect();
+        let ours = self.seen::<Deployment>(&self.models.world.namespace);
+        self.until("our Deployments are seen", async || ours.count(|_| true) == self.size.models)
+            .await;
+        let plain: Vec<Value> = ours.all().iter().map(|ours| bare(ours)).collect();
         let elsewhere = World::of(Arc::clone(&self.models.world.cluster)).await;
         let namespace = elsewhere.namespace;
+        let deployments = self.seen::<Deployment>(&namespace);
         let begun = Instant::now();
         self.create(&namespace, &plain).await;
-        let deployments: Api<Deployment> =
-            Api::namespaced(self.models.world.client.clone(), &namespace);
         self.until("the plain Deployments are settled", async || {
-            let found = deployments.list(&ListParams::default()).await.unwrap().items;
-            found.len() == self.size.models && found.iter().all(settled)
+            deployments.count(settled) == self.size.models
         })
         .await;
         begun.elapsed()
@@ -179,7 +176,7 @@ async fn with_every_right(models: &Models, account: &str) -> std::path::PathBuf 
 }
 
 /// A Deployment as somebody would write it.
-fn bare(deployment: Deployment) -> Value {
+fn bare(deployment: &Deployment) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",

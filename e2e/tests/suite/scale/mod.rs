@@ -3,6 +3,7 @@
 
 mod crowd;
 mod figures;
+mod seen;
 
 use std::sync::Arc;
 use std::time::Duration;
