@@ -53,6 +53,7 @@ impl Understood {
         match (streams, self) {
             (Streams::Upgraded, _) => true,
             (Streams::Asked, Self::Json(facts)) => facts.stream,
+            (Streams::Asked, Self::Form(form)) => form.stream,
             (Streams::UnlessDeclined, Self::Json(facts)) => {
                 facts.text(Key::Stream, body) != Some("false")
             }

@@ -10,8 +10,8 @@
 //!    the client is then out of Pingora's hands, inside [`session::ReplaySession`].
 //! 2. [`Replay::end`] runs at the last `request_body_filter`, and, for what broke before, in
 //!    `error_while_proxy` and in `logging`. Only the real session can be kept alive or retried with.
-//! 3. The upstream head carries `content-length`, never `transfer-encoding`, so that nothing depends
-//!    on how the client framed the body.
+//! 3. The upstream head carries `content-length`, so that nothing depends on how the client framed the body;
+//!    chunks only where a [`Rest`] follows whose length nobody knows.
 
 mod budget;
 mod rest;
@@ -27,7 +27,8 @@ use parking_lot::Mutex;
 use pingora_core::protocols::http::ServerSession;
 
 pub use budget::{Budget, Held};
-pub use rest::{Patience, Rest};
+pub(crate) use rest::malformed;
+pub use rest::{Patience, Remaining, Rest};
 use session::ReplaySession;
 pub use upload::Upload;
 

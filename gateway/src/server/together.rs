@@ -1,9 +1,11 @@
 //! Lets what one turn of a connection's task writes to an engine leave together. Pingora flushes a request's
-//! head before it writes the body: two packets, and two wake-ups of the engine, for what fits into one.
+//! head before it writes the body: two packets, and two wake-ups of the engine, for what fits into one. The
+//! handshake of a WebSocket is held too, though it is its head alone: answered within the turn, it would
+//! be taken for a connection at its end.
 //!
-//! The engine's socket is corked when a request with a body is about to be written, and uncorked at the
-//! end of the turn, by when both are written. Should that ever be missed, the kernel sends what it has after
-//! 200 ms.
+//! The engine's socket is corked when such a request is about to be written, and uncorked at the end of the
+//! turn, by when all of it is written and noted. Should that ever be missed, the kernel sends what it has
+//! after 200 ms.
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};

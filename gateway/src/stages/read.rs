@@ -18,16 +18,13 @@ use super::Stop;
 use super::receive::announced_length;
 use crate::context::Body;
 use crate::parts::Parts;
-use crate::replay::{Held, Patience, Rest};
+use crate::replay::{Held, Patience, Remaining, Rest, malformed};
 
 /// A body that is longer goes on to its engine as it comes, where that is possible.
 const STREAMED_ABOVE: u64 = 1024 * 1024;
 
 /// Room that is made at once for a body that announces more.
 const FIRST_ROOM: usize = 1024 * 1024;
-
-/// What Pingora calls a body that is not chunked as it says.
-const MALFORMED: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
 
 /// A body as far as it was read.
 pub(crate) struct Arrived {
@@ -48,20 +45,23 @@ impl Arrived {
 
 /// Why a body can go on to its engine before all of it is here.
 pub(crate) enum Early {
-    /// It is a form, and nothing decides but its `model` part.
+    /// It is a form, and little of it decides.
     Form(Box<FormScanner>),
     /// Nothing in it decides.
     Opaque,
 }
 
-/// Whether a body need not be read to its end first: one that is long, says how long, and is not JSON.
+/// Whether a body need not be read to its end first: one that is long, or does not say how long, and is not
+/// JSON.
 pub(crate) fn early(
     session: &Session,
     operation: Option<&Operation>,
     named: bool,
 ) -> Option<Early> {
     let headers = &session.req_header().headers;
-    announced_length(headers).filter(|length| *length > STREAMED_ABOVE)?;
+    if announced_length(headers).is_some_and(|length| length <= STREAMED_ABOVE) {
+        return None;
+    }
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
         let tied = operation.is_some_and(|operation| operation.tied.is_some());
         return (named && !tied).then_some(Early::Opaque);
@@ -145,11 +145,7 @@ impl<'a> Arriving<'a> {
         };
         match chunk {
             Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) if MALFORMED.contains(&error.etype().as_str()) => {
-                let problem = "a chunk of it is malformed".to_owned();
-                Err(Rejection::InvalidFraming { problem }.into())
-            }
-            Ok(Err(_)) => Err(Stop::ClientLeft),
+            Ok(Err(error)) => Err(malformed(&error).map_or(Stop::ClientLeft, Stop::from)),
             Err(_) => {
                 let limit = if Instant::now() >= self.deadline {
                     self.parts.limits.body_deadline
@@ -170,12 +166,9 @@ impl<'a> Arriving<'a> {
         let enough = match early {
             None => false,
             Some(Early::Opaque) => true,
-            Some(Early::Form(scanner)) => scanner.model().is_some(),
+            Some(Early::Form(scanner)) => scanner.has_said_all(),
         };
-        let remaining = self.announced?.checked_sub(self.length() as u64)?;
-        if !enough || remaining == 0 {
-            return None;
-        }
+        let remaining = self.remaining().filter(|_| enough)?;
         let scanner = match early.take() {
             Some(Early::Form(scanner)) => Some(scanner),
             Some(Early::Opaque) | None => None,
@@ -183,6 +176,20 @@ impl<'a> Arriving<'a> {
         let limits = &self.parts.limits;
         let patience = Patience { pause: limits.body_pause, whole: limits.body_deadline };
         Some(Rest::new(remaining, scanner, patience))
+    }
+
+    /// What is still to come of a body that is long enough to go on before it is here. One that does not say
+    /// its length is taken for short until it is not: it can then be sent with a length, and again.
+    fn remaining(&self) -> Option<Remaining> {
+        let (here, limit) = (self.length() as u64, self.parts.limits.max_body);
+        match self.announced {
+            Some(announced) => {
+                let bytes = announced.checked_sub(here).filter(|bytes| *bytes > 0)?;
+                Some(Remaining::Known(bytes))
+            }
+            None if here <= STREAMED_ABOVE => None,
+            None => Some(Remaining::Unknown { room: limit.saturating_sub(here), limit }),
+        }
     }
 
     fn take(&mut self, chunk: Bytes) -> Result<(), Rejection> {

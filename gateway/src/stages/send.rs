@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 
 use flexinfer_core::openai::query;
 use flexinfer_core::rewriting::{for_engine, splice};
-use http::HeaderValue;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN,
     TRANSFER_ENCODING,
 };
 use http::uri::Authority;
+use http::{HeaderValue, Version};
 use pingora_core::{ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -63,12 +63,21 @@ pub(crate) fn send(
     let Some(body) = context.body.as_mut() else { return Ok(()) };
     let rest = body.rest.take();
     let upload = upload(body, name)?;
-    let coming = rest.as_ref().map_or(0, Rest::remaining);
-    head.remove_header(&TRANSFER_ENCODING);
-    head.insert_header(CONTENT_LENGTH, (upload.len() as u64 + coming).to_string())?;
+    let coming = rest.as_ref().map_or(Some(0), Rest::length);
+    frame(head, coming.map(|coming| upload.len() as u64 + coming))?;
     context.attempt.streams = rest.is_some();
     context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload, rest));
     Ok(())
+}
+
+/// Says how long the body is; where nobody knows, that it comes in chunks, which HTTP/2 need not be told.
+fn frame(head: &mut RequestHeader, length: Option<u64>) -> Result<()> {
+    head.remove_header(&TRANSFER_ENCODING);
+    match length {
+        Some(length) => head.insert_header(CONTENT_LENGTH, length.to_string()),
+        None if head.version == Version::HTTP_2 => Ok(()),
+        None => head.insert_header(TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
+    }
 }
 
 /// Everything was sent, or an answer has begun: from now on the engine may be silent for so long. Only the

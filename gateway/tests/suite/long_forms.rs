@@ -1,10 +1,10 @@
 //! Long forms go on to their engine as they come: nobody holds them, and while their model loads they stay
 //! where they are.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use flexinfer_gateway::parts::Limits;
+use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::{Client, request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::h2_client::{End, H2Client, Upload};
@@ -49,26 +49,15 @@ async fn world() -> (Origin, World) {
 }
 
 /// An engine that keeps nothing of what it reads and answers with how much it was.
-async fn counting() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(socket.read_u8().await.unwrap());
-        }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
-        let length: usize = length.parse().unwrap();
-        let mut piece = vec![0; 64 * 1024];
-        let mut read = 0;
-        while read < length {
-            read += socket.read(&mut piece).await.unwrap();
-        }
-        socket.write_all(&answer(200, &[], read.to_string().as_bytes())).await.unwrap();
-    });
-    address
+async fn counting() -> AtHead {
+    AtHead::start(|head, mut socket| async move {
+        let length: u64 = head.header("content-length").unwrap().parse().unwrap();
+        let mut body = (&mut socket).take(length);
+        let read = tokio::io::copy(&mut body, &mut tokio::io::sink()).await?;
+        socket.write_all(&answer(200, &[], read.to_string().as_bytes())).await
+    })
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
@@ -76,7 +65,8 @@ async fn multi_01_a_form_longer_than_all_that_may_be_held_arrives_whole() {
     const LENGTH: usize = 96 * MIB;
     let wide = Limits { max_body: 1 << 30, ..limits() };
     let models = vec![model("ear", Some("its-own-name"))];
-    let world = World::with(counting().await, models, wide, 4 << 20);
+    let engine = counting().await;
+    let world = World::with(engine.address, models, wide, 4 << 20);
     let begins = [part(MODEL, "ear"), format!("--cut\r\n{FILE}\r\n\r\n")].concat();
     let ends = format!("\r\n{END}");
     let mut client = Client::connect(world.address).await.unwrap();

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flexinfer_gateway::parts::Limits;
+use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::world::{BOUND, World, limits, model};
 
@@ -165,21 +167,15 @@ async fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
 
 #[tokio::test]
 async fn an_early_refusal_of_a_long_body_reaches_the_client() {
-    // The engine answers after the head and closes without reading the body.
-    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        while let Ok((mut socket, _)) = listener.accept().await {
-            let mut some = vec![0; 1000];
-            let _ = socket.read(&mut some).await;
-            let _ =
-                socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await;
-            let _ = socket.shutdown().await;
-            while matches!(socket.read(&mut some).await, Ok(count) if count > 0) {}
-        }
-    });
-    let world = World::new(address, vec![model("m", None)]);
+    // It takes nothing of the body until it has answered.
+    let engine = AtHead::start(|_, mut socket| async move {
+        socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await?;
+        socket.shutdown().await?;
+        tokio::io::copy(&mut socket, &mut tokio::io::sink()).await.map(drop)
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
     let mut client = Client::connect(world.address).await.unwrap();
     client.post(CHAT, &body(8 << 20)).await.unwrap();
     let answer = client.answer().await.unwrap();

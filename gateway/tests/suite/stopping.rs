@@ -1,17 +1,15 @@
 //! A gateway that stops takes nothing new and finishes everything it has begun, whatever it is spoken in.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_gateway::server::Patience;
+use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::{Client, request};
 use flexinfer_testkit::h2_client::{End, H2Client, Upload};
 use flexinfer_testkit::origin::{Action, Origin, answer};
 use flexinfer_testkit::{eventually, eventually_async};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::world::{BOUND, World, model};
@@ -82,29 +80,12 @@ async fn streams_waiting_requests_and_both_protocols_are_finished_and_counted() 
     assert_eq!(lifecycle.in_flight(), 0);
 }
 
-/// An engine that agrees to an upgrade and says nothing more.
-async fn quiet() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (mut socket, _) = listener.accept().await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(socket.read_u8().await.unwrap());
-        }
-        let agreed =
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-        socket.write_all(agreed.as_bytes()).await.unwrap();
-        let _ = socket.read(&mut [0; 16]).await;
-    });
-    address
-}
-
 #[tokio::test]
 async fn an_open_websocket_is_waited_for_and_not_longer_than_it_may() {
+    let engine = AtHead::echo().await.unwrap();
     for leaves in [true, false] {
         let World { address, lifecycle, gateway, .. } =
-            World::new(quiet().await, vec![model("m", None)]);
+            World::new(engine.address, vec![model("m", None)]);
         let mut client = Client::connect(address).await.unwrap();
         let upgrade = "GET /model/m/socket HTTP/1.1\r\nHost: g\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
         client.send(upgrade.as_bytes()).await.unwrap();

@@ -1,6 +1,6 @@
 //! Forms (`multipart/form-data`): finds the `model` part in bytes that arrive in any cuts, and where
-//! its value stands. Nothing is decoded or kept but a part's headers and the model's name, so a form
-//! of any size is read in bounded memory. See `docs/decisions/0002-multipart-offsets.md`.
+//! its value stands; beside it, whether a stream is asked for. Nothing is decoded or kept but a part's headers
+//! and what these two say, so a form of any size is read in bounded memory. See `docs/decisions/0002-multipart-offsets.md`.
 //!
 //! Only a whole delimiter line ends a part (MULTI-08); both line ends must be CRLF. What readers of forms
 //! disagree on is refused: one of them is the engine.
@@ -15,7 +15,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use delimiter::{CLOSING, Delimiter, LINE_END, Line};
-use part::Kind;
+use part::{Field, Kind};
 
 use super::content_type::Boundary;
 use crate::rejection::Rejection;
@@ -26,12 +26,20 @@ const LONGEST_HEADERS: usize = 16 * 1024;
 const LONGEST_NAME: usize = 4 * 1024;
 /// The most `model` parts; more than one is odd already.
 const MOST_MODEL_PARTS: usize = 16;
+/// A part that is longer is none of the fields that decide something.
+const LONGEST_FIELD: usize = 64 * 1024;
+/// The most of a field that says yes or no.
+const LONGEST_ANSWER: usize = 16;
+/// How forms say yes, which know no types but text: as pydantic reads it, and with it vLLM.
+const YES: [&str; 6] = ["true", "1", "on", "yes", "t", "y"];
 
 /// What a whole form says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     /// The model, if a `model` part names one.
     pub model: Option<ModelParts>,
+    /// Whether its `stream` part asks for a stream; the last one, if there are several.
+    pub stream: bool,
     /// Where the first delimiter begins, its dashes included: a new part can be put here.
     pub(crate) opens_at: usize,
     pub(crate) boundary: Boundary,
@@ -61,14 +69,17 @@ pub struct FormScanner {
     blank_line: Option<usize>,
     opens_at: Option<usize>,
     model: Option<ModelParts>,
+    stream: bool,
 }
 
 #[derive(Debug)]
 enum State {
     /// Before the first delimiter, or in a part that is passed over.
     Passing,
-    /// In a `model` part that has been this so far, from the end of the blank line on.
-    Model(Vec<u8>),
+    /// In a file, which is passed over too.
+    File,
+    /// In a field that has been this so far, from the end of the blank line on.
+    Field(Field, Vec<u8>),
     /// In the headers of a part, from the line end before them.
     Headers,
     /// At the byte behind the closing delimiter's dashes, which must not go on with the line.
@@ -89,12 +100,21 @@ impl FormScanner {
             blank_line: None,
             opens_at: None,
             model: None,
+            stream: false,
         }
     }
 
     /// The model, as soon as its part has been read whole. A later part may still disagree.
     pub fn model(&self) -> Option<&str> {
         self.model.as_ref().map(|model| model.name.as_str())
+    }
+
+    /// Whether all that decides something has been read: the model is known, and what comes now is a file, too
+    /// long for a field that matters, or behind the end. Fields behind it do not count.
+    pub fn has_said_all(&self) -> bool {
+        let part = self.blank_line.map_or(0, |begin| self.place.saturating_sub(begin));
+        let over = matches!(self.state, State::File | State::Closed) || part > LONGEST_FIELD;
+        over && self.model.is_some()
     }
 
     /// How many `model` parts have been read whole.
@@ -106,7 +126,8 @@ impl FormScanner {
     /// as it is.
     pub fn so_far(&self) -> Option<Form> {
         let (model, opens_at) = (self.model.clone()?, self.opens_at?);
-        Some(Form { model: Some(model), opens_at, boundary: self.boundary.clone() })
+        let (stream, boundary) = (self.stream, self.boundary.clone());
+        Some(Form { model: Some(model), stream, opens_at, boundary })
     }
 
     /// Takes the next bytes of the body.
@@ -124,7 +145,8 @@ impl FormScanner {
     pub fn finish(self) -> Result<Form, Rejection> {
         match (self.state, self.opens_at) {
             (State::Closing | State::Closed, Some(opens_at)) => {
-                Ok(Form { model: self.model, opens_at, boundary: self.boundary })
+                let Self { model, stream, boundary, .. } = self;
+                Ok(Form { model, stream, opens_at, boundary })
             }
             (State::Passing, None) => Err(invalid("its boundary appears nowhere in it")),
             _ => Err(invalid("it ends before its closing boundary")),
@@ -137,7 +159,7 @@ impl FormScanner {
         loop {
             let rest = pending.get(used..).unwrap_or_default();
             let step = match self.state {
-                State::Passing | State::Model(_) => self.content(rest, used)?,
+                State::Passing | State::File | State::Field(..) => self.content(rest, used)?,
                 State::Headers => self.headers(rest, used)?,
                 State::Closing => self.behind_closing(rest)?,
                 State::Closed => return Ok(pending.len()),
@@ -210,7 +232,8 @@ impl FormScanner {
             ));
         }
         self.state = match part::kind(headers) {
-            Kind::Model => State::Model(Vec::new()),
+            Kind::Read(field) => State::Field(field, Vec::new()),
+            Kind::File => State::File,
             Kind::Other => State::Passing,
             // Some readers take its name all the same.
             Kind::NoFormData => {
@@ -222,13 +245,20 @@ impl FormScanner {
         Ok(Step { used: content, more: true })
     }
 
-    /// Keeps `bytes` where they belong to a model's name.
+    /// Keeps `bytes` where they belong to a field that is read.
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Rejection> {
-        if let State::Model(value) = &mut self.state {
-            value.extend_from_slice(bytes);
-            if value.len() > LONGEST_NAME {
-                return Err(invalid("its \"model\" part is longer than 4 KiB"));
+        match &mut self.state {
+            State::Field(Field::Model, value) => {
+                value.extend_from_slice(bytes);
+                if value.len() > LONGEST_NAME {
+                    return Err(invalid("its \"model\" part is longer than 4 KiB"));
+                }
             }
+            State::Field(Field::Stream, value) => {
+                let room = LONGEST_ANSWER.saturating_sub(value.len());
+                value.extend(bytes.iter().take(room));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -243,19 +273,30 @@ impl FormScanner {
             // Some readers take this for a part's end and others for its content.
             return Err(invalid("a part's blank line is followed by a boundary at once"));
         }
-        let State::Model(value) = std::mem::replace(&mut self.state, State::Passing) else {
+        let State::Field(field, value) = std::mem::replace(&mut self.state, State::Passing) else {
             return Ok(());
         };
         // What was kept begins with the end of the blank line.
-        let value = value.strip_prefix(LINE_END).unwrap_or_default().to_vec();
+        let value = value.strip_prefix(LINE_END).unwrap_or_default();
+        // The blank line is as long as the line end that was never sent.
+        let span = blank_line..end.saturating_sub(LINE_END.len());
+        match field {
+            Field::Model => self.name(value.to_vec(), span),
+            Field::Stream => {
+                self.stream = YES.iter().any(|yes| value.eq_ignore_ascii_case(yes.as_bytes()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes what a `model` part, whose value stands at `span`, says.
+    fn name(&mut self, value: Vec<u8>, span: Range<usize>) -> Result<(), Rejection> {
         let name =
             String::from_utf8(value).map_err(|_| invalid("its \"model\" part is not UTF-8"))?;
         if name.is_empty() {
             let expected = "a string that is not empty";
             return Err(Rejection::InvalidField { field: "model", expected });
         }
-        // The blank line is as long as the line end that was never sent.
-        let span = blank_line..end.saturating_sub(LINE_END.len());
         match &mut self.model {
             None => self.model = Some(ModelParts { name, spans: vec![span] }),
             Some(first) if first.name != name => {

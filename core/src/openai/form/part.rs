@@ -11,11 +11,31 @@ pub(super) fn well_formed(headers: &[u8]) -> bool {
     lines.into_iter().all(|line| named(line) && !line.contains(['\r', '\n']))
 }
 
+/// The fields that are read, the one that decides most last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
+    Stream,
+    Model,
+}
+
+impl Field {
+    /// The name that it has in a part's disposition.
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "model" => Some(Self::Model),
+            "stream" => Some(Self::Stream),
+            _ => None,
+        }
+    }
+}
+
 /// What a part is, as its headers say.
 pub(super) enum Kind {
-    /// The field `model`. A file is no field, whatever its name.
-    Model,
-    /// Another field, a file, or nothing that has a name.
+    /// A field that is read. A file is no field, whatever its name.
+    Read(Field),
+    /// A file.
+    File,
+    /// Another field, or nothing that has a name.
     Other,
     /// It has a disposition, and a form's parts have another.
     NoFormData,
@@ -31,14 +51,20 @@ pub(super) fn kind(headers: &[u8]) -> Kind {
     let Some((kind, parameters)) = disposition.map(split) else {
         return Kind::Other;
     };
-    let (mut named, mut file) = (false, false);
+    if !kind.eq_ignore_ascii_case("form-data") {
+        return Kind::NoFormData;
+    }
+    let (mut field, mut file) = (None, false);
     for (name, value) in Parameters(parameters) {
-        named |= name == "name" && value == "model";
+        if name == "name" {
+            // Readers disagree on which of two names counts; the model must be seen either way.
+            field = field.max(Field::named(&value));
+        }
         file |= name == "filename" || name == "filename*";
     }
-    match kind.eq_ignore_ascii_case("form-data") {
-        false => Kind::NoFormData,
-        true if named && !file => Kind::Model,
-        true => Kind::Other,
+    match field {
+        _ if file => Kind::File,
+        Some(field) => Kind::Read(field),
+        None => Kind::Other,
     }
 }

@@ -75,6 +75,45 @@ fn the_model_is_known_as_soon_as_its_part_has_ended() {
 }
 
 #[test]
+fn all_is_said_once_the_model_is_known_and_no_field_that_matters_can_follow_soon() {
+    let said_all = |bytes: &[&[u8]]| {
+        let mut scanner = scanner("XB");
+        for bytes in bytes {
+            scanner.push(bytes).expect("fine");
+        }
+        scanner.has_said_all()
+    };
+    let (model, stream) = (field("model", "m").into_bytes(), field("stream", "true").into_bytes());
+    let (file, long) = (file(b"RIFF"), field("prompt", &"x".repeat(100_000)).into_bytes());
+    let begun = file.split_last_chunk::<6>().expect("a file").0;
+    assert!(!said_all(&[begun]), "no model is known");
+    assert!(!said_all(&[&model, b"--XB\r\n"]), "a field may follow");
+    assert!(!said_all(&[&model, &stream, &file, b"--XB\r\n"]), "a field may follow a file too");
+    assert!(said_all(&[&model, begun]));
+    assert!(said_all(&[&model, long.split_last_chunk::<6>().expect("long").0]));
+    assert!(said_all(&[&model, b"--XB--\r\n"]));
+}
+
+#[test]
+fn a_form_asks_for_a_stream_in_the_words_that_engines_take_for_yes() {
+    for (parts, stream) in [
+        (vec![field("stream", "true")], true),
+        (vec![field("stream", "True"), field("model", "m")], true),
+        (vec![field("model", "m"), field("stream", "1")], true),
+        (vec![field("stream", "on")], true),
+        (vec![field("stream", "true"), field("stream", "false")], false),
+        (vec![field("stream", "false")], false),
+        (vec![field("stream", "")], false),
+        (vec![field("stream", &"true".repeat(1000))], false),
+        (vec![field("streams", "true")], false),
+        (Vec::new(), false),
+    ] {
+        let form = format!("{}--XB--\r\n", parts.concat());
+        assert_eq!(scan(form.as_bytes()).expect("a form").stream, stream, "{form:.200}");
+    }
+}
+
+#[test]
 fn multi_08_only_a_whole_delimiter_line_ends_a_part() {
     for content in [
         &b"a\r\n--XBnot\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nbad\r\n--XBnot"[..],
