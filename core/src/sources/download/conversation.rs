@@ -12,6 +12,9 @@ use crate::activation::{Failure, Reason};
 use crate::sources::Source;
 use crate::sources::huggingface::Repository;
 
+/// Digits of a whole commit's name. A shorter one may be a branch too.
+const COMMIT_LENGTH: usize = 40;
+
 /// More redirects in a row than any hub needs.
 pub(super) const MOST_REDIRECTS: u32 = 8;
 
@@ -162,7 +165,7 @@ impl Conversation {
         };
         match judge(head, &asked) {
             Verdict::Answer => match Listing::parse(body) {
-                Ok(listing) => self.state = State::End(self.plan(&listing)),
+                Ok(listing) => self.state = State::End(self.of_commit(&listing)),
                 Err(error) => self.broken(&format!("the hub's list of files is wrong: {error}")),
             },
             Verdict::Moved(_) if self.redirects >= MOST_REDIRECTS => {
@@ -196,6 +199,25 @@ impl Conversation {
                 ),
             ))),
         };
+    }
+
+    /// The plan, unless the hub was asked for one commit and answers with another: what is asked for by its
+    /// digest is not to be taken on trust.
+    fn of_commit(&self, listing: &Listing) -> Result<Plan, Failure> {
+        let asked = &self.revision;
+        let whole =
+            asked.len() == COMMIT_LENGTH && asked.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match &listing.commit {
+            Some(commit) if whole && !commit.eq_ignore_ascii_case(asked) => {
+                let id = self.repository.id();
+                let message = format!(
+                    "the hub was asked for commit {asked} of {id} and answered with {commit}; ask \
+                     the hub itself instead of a mirror (HF_ENDPOINT)"
+                );
+                Err(Failure::new(Reason::DigestMismatch, message))
+            }
+            _ => self.plan(listing),
+        }
     }
 
     fn plan(&self, listing: &Listing) -> Result<Plan, Failure> {

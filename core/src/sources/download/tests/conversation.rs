@@ -64,6 +64,25 @@ fn files_are_listed_at_the_revision_and_asked_for_at_the_commit() {
 }
 
 #[test]
+fn sec_06_a_hub_that_answers_with_another_commit_than_was_asked_for_is_not_believed() {
+    let other = "f".repeat(40);
+    let answer = |commit: &str| format!(r#"{{"sha":"{commit}","siblings":[{{"rfilename":"a"}}]}}"#);
+    let mut pinned = conversation(&format!("hf://o/n@{COMMIT}"));
+    pinned.answered(&head(200, &[]), answer(&other).as_bytes());
+    let Step::Failed(failure) = pinned.next() else { panic!("it was believed") };
+    assert_eq!(failure.reason, Reason::DigestMismatch);
+    assert!(failure.message.contains(COMMIT) && failure.message.contains(&other), "{failure}");
+    let mut resumed = conversation("hf://o/n@main").pinned_to(COMMIT).unwrap();
+    resumed.answered(&head(200, &[]), answer(&other).as_bytes());
+    assert!(matches!(resumed.next(), Step::Failed(_)), "the rest would be of another commit");
+    for (revision, commit) in [(COMMIT, COMMIT.to_uppercase()), ("main", other)] {
+        let mut talk = conversation(&format!("hf://o/n@{revision}"));
+        talk.answered(&head(200, &[]), answer(&commit).as_bytes());
+        assert!(matches!(talk.next(), Step::Save(_)), "{revision} is {commit}");
+    }
+}
+
+#[test]
 fn an_unfinished_download_goes_on_at_its_commit() {
     let mut talk = source("hf://o/n")
         .conversation(&Selection::default(), &hub(), &patience())
