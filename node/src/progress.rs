@@ -40,6 +40,14 @@ impl Shown {
         }
     }
 
+    /// Tells something else meanwhile; a bar makes room for it.
+    pub(crate) fn beside(&self, tell: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(tell),
+            None => tell(),
+        }
+    }
+
     fn is_time(&self) -> bool {
         // Whoever finds it locked knows that it is being told right now.
         let Ok(mut told) = self.told.try_lock() else { return false };

@@ -197,7 +197,9 @@ impl<'a> Copying<'a> {
         }
         part.publish(&metadata).map_err(|error| FlashError::writing(part.target(), error))?;
         if entry.found.length >= TOLD {
-            tracing::info!(path = %entry.found.path, bytes = entry.found.length, "copied");
+            self.shown.beside(
+                || tracing::info!(path = %entry.found.path, bytes = entry.found.length, "copied"),
+            );
         }
         Ok(())
     }
