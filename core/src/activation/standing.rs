@@ -15,6 +15,8 @@ pub struct Standing {
     pub phase: Option<Phase>,
     /// It takes nothing new and leaves.
     pub draining: bool,
+    /// It has no engine, or only what is left of one.
+    pub away: bool,
     /// Waiting does not help, for this reason.
     pub failure: Option<Failure>,
     /// A model of higher priority holds the GPU and does not leave it by itself.
@@ -34,6 +36,18 @@ impl Standing {
     pub fn settled(&self) -> bool {
         self.phase == Some(Phase::Ready) && !self.draining
     }
+
+    /// Whether the engines that there were under the standing `before` are stopped: the model was given up, or
+    /// left and did not stay after all.
+    pub fn stops_those_of(&self, before: &Self) -> bool {
+        let left = before.draining && !self.draining && !self.has_engines();
+        left || self.away && !before.away
+    }
+
+    /// Whether the engines that there are now were started after the last that were stopped.
+    pub fn has_engines(&self) -> bool {
+        !self.away && matches!(self.phase, Some(Phase::Loading | Phase::Ready))
+    }
 }
 
 /// What one model says; who holds its GPU, the others of its group do, and what its times are here, the caller's clock.
@@ -43,6 +57,8 @@ impl From<&ModelStatus> for Standing {
         Self {
             phase: status.phase,
             draining: state == Some(SharedGroupState::Draining),
+            away: status.phase == Some(Phase::Idle)
+                || matches!(state, Some(SharedGroupState::Queued | SharedGroupState::Preempted)),
             failure: failure(status),
             held_by: None,
             not_before: None,
@@ -180,5 +196,37 @@ mod tests {
         let status = ModelStatus { shared_group: Some(group), ..ModelStatus::default() };
         assert!(Standing::from(&status).draining);
         assert!(!Standing::from(&status).settled());
+    }
+
+    #[test]
+    fn engines_are_stopped_when_their_model_lost_its_place_and_not_when_it_stays() {
+        let of = |phase, state| {
+            let shared_group = Some(SharedGroupStatus { state, ..SharedGroupStatus::default() });
+            Standing::from(&ModelStatus {
+                phase: Some(phase),
+                shared_group,
+                ..ModelStatus::default()
+            })
+        };
+        let serving = of(Phase::Ready, Some(SharedGroupState::Active));
+        let draining = of(Phase::Ready, Some(SharedGroupState::Draining));
+        let queued = of(Phase::Pending, Some(SharedGroupState::Queued));
+        let loading = of(Phase::Loading, Some(SharedGroupState::Active));
+        for left in [
+            &queued,
+            &of(Phase::Preempted, Some(SharedGroupState::Preempted)),
+            &of(Phase::Idle, None),
+        ] {
+            assert!(left.stops_those_of(&draining) && left.stops_those_of(&serving), "{left:?}");
+            assert!(!left.stops_those_of(&queued), "it said so before");
+            assert!(!left.has_engines());
+        }
+        // Alone on its GPU, and asked for again: it comes back at once.
+        assert!(of(Phase::Pending, None).stops_those_of(&draining));
+        assert!(!serving.stops_those_of(&draining), "it stays after all");
+        assert!(!draining.stops_those_of(&serving), "it finishes what it has");
+        // A node that is not heard of any more says nothing about its engines.
+        assert!(!of(Phase::Pending, Some(SharedGroupState::Active)).stops_those_of(&serving));
+        assert!(loading.has_engines() && serving.has_engines());
     }
 }

@@ -97,7 +97,7 @@ struct World {
     left: BTreeSet<Ticket>,
     bookings: Vec<(BookingId, SocketAddr)>,
     engines: BTreeMap<SocketAddr, Engine>,
-    draining: bool,
+    standing: Standing,
     writing: bool,
     writes: Vec<Moment>,
     told: [u32; 2],
@@ -114,7 +114,7 @@ impl World {
             left: BTreeSet::new(),
             bookings: Vec::new(),
             engines: BTreeMap::new(),
-            draining: false,
+            standing: Standing::default(),
             writing: false,
             writes: Vec::new(),
             told: [0, 0],
@@ -149,9 +149,13 @@ impl World {
             Event::List(pods) => self.list(&pods),
             Event::Answer(pod) => self.answer(pod),
             Event::Stand(phase, draining, failed) => {
-                self.draining = draining;
                 let failure = failed.then(|| Failure::new(Reason::CrashLoop, "it dies"));
-                let standing = Standing { phase, draining, failure, ..Standing::default() };
+                let away = phase == Some(Phase::Idle) && !draining;
+                let standing = Standing { phase, draining, away, failure, ..Standing::default() };
+                if standing.stops_those_of(&self.standing) {
+                    self.engines.values_mut().for_each(|engine| engine.proven = false);
+                }
+                self.standing = standing.clone();
                 let effects = self.pool.stand(self.now, standing);
                 self.carry_out(effects);
             }
@@ -231,7 +235,7 @@ impl World {
                     let engine = self.engines.get_mut(&address).expect("it was listed");
                     assert!(engine.listed && !engine.leaving, "it takes requests");
                     assert!(engine.proven, "it has answered");
-                    assert!(!self.draining, "a draining model takes nothing");
+                    assert!(!self.standing.draining, "a draining model takes nothing");
                     engine.in_flight += 1;
                     assert!(engine.in_flight <= SLOTS);
                     self.bookings.push((booking, address));
@@ -270,7 +274,7 @@ impl World {
         let free = self.engines.values().any(|engine| {
             engine.listed && !engine.leaving && engine.proven && engine.in_flight < SLOTS
         });
-        let idle = free && !self.draining && !self.waiting.is_empty();
+        let idle = free && !self.standing.draining && !self.waiting.is_empty();
         assert!(!idle, "somebody waits while a slot is free");
         assert!(self.pool.wake_at(self.now).is_none_or(|wake| wake > self.now));
     }

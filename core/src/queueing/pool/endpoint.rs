@@ -23,20 +23,26 @@ pub(super) struct Endpoint {
     pub(super) listed: Listed,
     /// It answered its probe, and nothing has cast doubt on it since.
     pub(super) proven: bool,
+    /// The controller has stopped it, though it is listed still: it may answer for a while, and would break off.
+    pub(super) stopped: bool,
 }
 
 impl Endpoint {
     pub(super) fn new(listed: Listed) -> Self {
-        Self { listed, proven: false }
+        Self { listed, proven: false, stopped: false }
     }
 
     /// Whether it takes requests, leaving aside how many it has.
     pub(super) fn open(&self) -> bool {
-        self.proven && !self.listed.leaving
+        self.proven && !self.goes()
     }
 
     /// Whether it has to be asked before it can be open.
     pub(super) fn in_question(&self) -> bool {
-        !self.proven && !self.listed.leaving
+        !self.proven && !self.goes()
+    }
+
+    fn goes(&self) -> bool {
+        self.listed.leaving || self.stopped
     }
 }

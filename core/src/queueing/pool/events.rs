@@ -150,7 +150,9 @@ impl Pool {
         address: std::net::SocketAddr,
     ) -> Vec<PoolEffect> {
         let known = self.endpoints.get_mut(id);
-        if let Some(endpoint) = known.filter(|endpoint| endpoint.listed.address == address) {
+        let asked =
+            |endpoint: &&mut Endpoint| endpoint.listed.address == address && !endpoint.stopped;
+        if let Some(endpoint) = known.filter(asked) {
             endpoint.proven = true;
             self.roster.set_open(id, endpoint.open());
         }
@@ -167,7 +169,12 @@ impl Pool {
     pub fn stand(&mut self, now: Moment, standing: Standing) -> Vec<PoolEffect> {
         let mut effects = Vec::new();
         let news = standing.failure.clone().filter(|_| self.standing.failure != standing.failure);
-        self.standing = standing;
+        let before = std::mem::replace(&mut self.standing, standing);
+        if self.standing.stops_those_of(&before) {
+            self.stop_endpoints();
+        } else if self.standing.has_engines() {
+            self.ask_the_stopped(&mut effects);
+        }
         if let Some(failure) = news.filter(|_| !self.open()) {
             let model = self.terms.id.clone();
             let notice =
@@ -176,6 +183,25 @@ impl Pool {
         }
         self.settle(now, &mut effects);
         effects
+    }
+
+    /// Those that are listed end, and the list may say so late.
+    fn stop_endpoints(&mut self) {
+        for (id, endpoint) in &mut self.endpoints {
+            (endpoint.proven, endpoint.stopped) = (false, true);
+            self.roster.set_open(id, false);
+        }
+    }
+
+    /// There are engines again. What was taken for stopped is none of them, unless the controller was heard late.
+    fn ask_the_stopped(&mut self, effects: &mut Vec<PoolEffect>) {
+        for (id, endpoint) in self.endpoints.iter_mut().filter(|(_, endpoint)| endpoint.stopped) {
+            endpoint.stopped = false;
+            if endpoint.in_question() {
+                let (model, address) = (self.terms.id.clone(), endpoint.listed.address);
+                effects.push(PoolEffect::Probe { model, endpoint: id.clone(), address });
+            }
+        }
     }
 
     /// Whether another model of the same group waits for this one's GPU.

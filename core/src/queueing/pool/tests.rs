@@ -239,6 +239,28 @@ fn an_endpoint_that_took_no_connection_while_it_left_is_asked_if_it_stays() {
 }
 
 #[test]
+fn queue_18_an_engine_that_was_stopped_gets_nothing_while_it_is_listed_still() {
+    let mut world = World::serving(terms(), &["a"]);
+    let draining = Standing { draining: true, ..standing(Phase::Ready) };
+    world.act(|pool, now| pool.stand(now, draining));
+    let waiting = world.ask();
+    let queued = Standing { away: true, ..standing(Phase::Pending) };
+    world.act(|pool, now| pool.stand(now, queued));
+    world.list(&["a"]);
+    world.answer("a");
+    assert!(world.granted(waiting).is_none(), "it is being stopped");
+    // Its successor serves as soon as it answers, whenever its controller is heard.
+    world.list(&["a", "b"]);
+    world.answer("b");
+    let (_, port) = world.granted(waiting).expect("granted");
+    assert_eq!(port, listed("b").address.port());
+    // Should it be there in truth, it is asked.
+    let before = world.probes();
+    world.act(|pool, now| pool.stand(now, standing(Phase::Loading)));
+    assert_eq!(world.probes(), before + 1);
+}
+
+#[test]
 fn an_endpoint_whose_readiness_falls_is_asked_and_one_moving_between_lists_is_not() {
     let mut world = World::serving(terms(), &["a"]);
     let before = world.probes();
