@@ -29,8 +29,7 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     prerequisites::ensure(&prerequisites::BUILD)?;
-    let packages = ["--package", "flexinfer-gateway", "--package", "flexinfer-loadtest"];
-    workspace::build(&packages, PROFILE)?;
+    workspace::build(&["flexinfer-gateway", "flexinfer-loadtest"], PROFILE)?;
     let mut compare = program::named(workspace::binary("flexinfer-loadtest", PROFILE)?);
     compare.args(["compare", "--everything", "--with", &routing_costs()?]);
     for other in &others::PROXIES {

@@ -34,7 +34,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let packages = ["flexinfer-node", "flexinfer-controller", "flexinfer-loadtest"];
-    let packages = packages.map(|package| ["--package", package]).concat();
     workspace::build(&packages, bench::PROFILE)?;
     let mut measure = program::named(workspace::binary("flexinfer-loadtest", bench::PROFILE)?);
     measure.arg("node");

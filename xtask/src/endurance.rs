@@ -17,10 +17,7 @@ pub(crate) fn steps(steps: &mut Steps, full: bool) {
 
 fn run(profile: &str, arguments: &[&str]) -> Result<()> {
     prerequisites::ensure(&prerequisites::BUILD)?;
-    workspace::build(
-        &["--package", "flexinfer-gateway", "--package", "flexinfer-loadtest"],
-        profile,
-    )?;
+    workspace::build(&["flexinfer-gateway", "flexinfer-loadtest"], profile)?;
     let loadtest = workspace::binary("flexinfer-loadtest", profile)?;
     program::run(program::named(loadtest).args(arguments))
 }

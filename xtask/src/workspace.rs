@@ -23,13 +23,23 @@ pub(crate) fn metadata() -> Result<Value> {
 
 /// The gateway binary of a profile, built if it is not there or is stale.
 pub(crate) fn gateway(profile: &str) -> Result<PathBuf> {
-    build(&["--package", "flexinfer-gateway", "--bin", "flexinfer-gateway"], profile)?;
+    build(&["flexinfer-gateway"], profile)?;
     binary("flexinfer-gateway", profile)
 }
 
-/// Builds what the arguments select, in a profile.
-pub(crate) fn build(selection: &[&str], profile: &str) -> Result<()> {
-    program::run(program::cargo().arg("build").args(["--profile", profile]).args(selection))
+/// Builds the programs of these packages in a profile.
+///
+/// For the tests as they were built there, with what all packages together want of the libraries: with less, the
+/// libraries are compiled a second time. For anything else as each is released.
+pub(crate) fn build(packages: &[&str], profile: &str) -> Result<()> {
+    let mut cargo = program::cargo();
+    cargo.args(["build", "--profile", profile]);
+    if profile == "dev" {
+        cargo.arg("--workspace").args(packages.iter().flat_map(|package| ["--bin", package]));
+    } else {
+        cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    }
+    program::run(&mut cargo)
 }
 
 /// Where cargo leaves a binary of a profile (`dev`, `release` or `dist`).

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::test::{Steps, watched};
+use crate::test::{self, Steps, watched};
 use crate::{clients, prerequisites, program, workspace};
 
 /// The client as its users install it; a newer one than the cluster, as is usual.
@@ -72,7 +72,13 @@ pub(crate) fn steps(steps: &mut Steps, full: bool) {
     let needs = [prerequisites::GO, prerequisites::PYTHON, prerequisites::IPROUTE];
     steps.needing(STEP, &needs, |counts| {
         build_programs()?;
-        watched(&mut suite("")?, counts)
+        test::tests(counts, |again| {
+            let mut suite = suite("")?;
+            if !again.is_empty() {
+                suite.args(["--exact", "--test-threads=1"]).args(again);
+            }
+            Ok(suite)
+        })
     });
     if full {
         steps.needing(AT_LENGTH_STEP, &needs, |counts| {
@@ -94,7 +100,7 @@ fn tests(words: &str) -> Result<()> {
 }
 
 fn build_programs() -> Result<()> {
-    workspace::build(&PACKAGES.map(|package| ["--package", package]).concat(), "dev")
+    workspace::build(&PACKAGES, "dev")
 }
 
 /// The tests of `e2e/tests/suite` whose path holds `path`, given what they need.
@@ -106,7 +112,8 @@ fn suite(path: &str) -> Result<Command> {
     if !WITHOUT_NODES.iter().any(|module| path.starts_with(module)) {
         namespaces::enclose(&mut cargo)?;
     }
-    cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--", path]);
+    cargo.args(["test", "--package", "flexinfer-e2e", "--test", "suite", "--"]);
+    cargo.args((!path.is_empty()).then_some(path));
     if MEASURING.iter().any(|test| path.starts_with(test)) {
         cargo.arg("--nocapture");
     }

@@ -1,11 +1,13 @@
 //! How many tests a runner ran, read from its closing lines: cargo test, Python's unittest, node --test.
 
 /// Tests that passed, failed, or were left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
+    /// Those of the passed that failed at first.
+    pub unsteady: Vec<String>,
 }
 
 impl Counts {
@@ -42,6 +44,15 @@ impl Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.unsteady.extend(other.unsteady);
+    }
+
+    /// Takes over how those that failed fared when they were run again: so many `passed`, which are these.
+    pub(crate) fn once_more(&mut self, passed: usize, unsteady: impl IntoIterator<Item = String>) {
+        let passed = passed.min(self.failed);
+        self.failed -= passed;
+        self.passed += passed;
+        self.unsteady.extend(unsteady.into_iter().take(passed));
     }
 }
 
@@ -69,15 +80,26 @@ mod tests {
         counts
     }
 
+    fn counts_of(passed: usize, failed: usize, skipped: usize) -> Counts {
+        Counts { passed, failed, skipped, ..Counts::default() }
+    }
+
+    #[test]
+    fn what_passes_once_more_is_named() {
+        let mut counts = counts_of(10, 2, 0);
+        counts.once_more(1, ["a".to_owned()]);
+        assert_eq!(counts, Counts { unsteady: vec!["a".to_owned()], ..counts_of(11, 1, 0) });
+    }
+
     #[test]
     fn closing_lines_of_each_runner_are_counted() {
         let cargo =
             "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
-        assert_eq!(read(&[cargo]), Counts { passed: 12, failed: 1, skipped: 2 });
+        assert_eq!(read(&[cargo]), counts_of(12, 1, 2));
         let node = ["# tests 5", "# pass 4", "# fail 1", "# skipped 0"];
-        assert_eq!(read(&node), Counts { passed: 4, failed: 1, skipped: 0 });
+        assert_eq!(read(&node), counts_of(4, 1, 0));
         let unittest = ["Ran 9 tests in 1.2s", "", "FAILED (failures=1, errors=1, skipped=2)"];
-        assert_eq!(read(&unittest), Counts { passed: 5, failed: 2, skipped: 2 });
+        assert_eq!(read(&unittest), counts_of(5, 2, 2));
         assert_eq!(read(&["Ran 3 tests in 0.1s", "OK"]).passed, 3);
     }
 }

@@ -2,6 +2,8 @@
 //! one has failed, so that one run tells all there is to mend.
 
 mod counts;
+mod failures;
+mod harness;
 mod steps;
 
 use anyhow::{Result, bail};
@@ -9,6 +11,7 @@ use clap::Args;
 
 use crate::{browser, check, clients, e2e, endurance, fuzz, llamacpp, prerequisites, program};
 pub(crate) use counts::Counts;
+pub(crate) use harness::tests;
 pub(crate) use steps::{Steps, watched};
 
 #[derive(Args)]
@@ -27,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.command("format", program::cargo().args(["fmt", "--all", "--check"]));
     steps.command("lints", &mut lints());
     steps.run("arrows, files, links", |_| check::run());
-    steps.command("Rust tests", program::cargo().args(["test", "--workspace", "--no-fail-fast"]));
+    steps.run("Rust tests", |counts| tests(counts, |again| Ok(workspace_tests(again))));
     clients::steps(&mut steps);
     browser::steps(&mut steps);
     fuzz::steps(&mut steps);
@@ -53,6 +56,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("{failed} step(s) failed");
     }
     Ok(())
+}
+
+/// All tests of the workspace, or those with these names and nothing beside them.
+fn workspace_tests(names: &[String]) -> std::process::Command {
+    let mut test = program::cargo();
+    test.args(["test", "--workspace", "--no-fail-fast"]);
+    if !names.is_empty() {
+        test.args(["--", "--exact", "--test-threads=1"]).args(names);
+    }
+    test
 }
 
 /// One test of the node's program.

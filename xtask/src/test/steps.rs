@@ -98,7 +98,7 @@ impl Steps {
         let mut sum = Counts::default();
         let mut failed = 0;
         for step in &self.done {
-            let mut counts = step.counts;
+            let mut counts = step.counts.clone();
             let tests = counts.passed + counts.failed;
             let outcome = match &step.outcome {
                 Outcome::Passed => "passed".to_owned(),
@@ -117,6 +117,9 @@ impl Steps {
             println!("{:<28} {:>8.1}  {tests:>6}  {outcome}", step.name, step.took.as_secs_f64());
         }
         println!("\n{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
+        for name in &sum.unsteady {
+            println!("unsteady: {name} passed only when run again, alone");
+        }
         failed
     }
 }
@@ -127,17 +130,20 @@ fn first_line(text: &str) -> &str {
 
 /// Runs a command whose output is shown as it comes and read for counts.
 pub(crate) fn watched(command: &mut Command, counts: &mut Counts) -> Result<()> {
+    listened(command, |line| counts.read(line))
+}
+
+/// Runs a command whose output is shown as it comes, each line of it given to `hear`.
+pub(super) fn listened(command: &mut Command, hear: impl FnMut(&str) + Send) -> Result<()> {
     let shown = program::spelled(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let shared = Mutex::new(*counts);
-    let reading = &shared;
+    let hear = &Mutex::new(hear);
     std::thread::scope(|scope| {
-        scope.spawn(move || stdout.map(|stream| relay(stream, reading)));
-        scope.spawn(move || stderr.map(|stream| relay(stream, reading)));
+        scope.spawn(move || stdout.map(|stream| relay(stream, hear)));
+        scope.spawn(move || stderr.map(|stream| relay(stream, hear)));
     });
-    *counts = shared.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let status = child.wait().with_context(|| format!("lost sight of `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` ended with {status}");
@@ -145,10 +151,11 @@ pub(crate) fn watched(command: &mut Command, counts: &mut Counts) -> Result<()> 
     Ok(())
 }
 
-fn relay(stream: impl Read, counts: &Mutex<Counts>) {
+fn relay(stream: impl Read, hear: &Mutex<impl FnMut(&str)>) {
     for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
-        counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).read(&line);
+        let mut hear = hear.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hear(&line);
     }
 }

@@ -1,0 +1,102 @@
+//! Tests under Rust's harness, with a second look at those that failed.
+//!
+//! Hundreds of tests with real processes share a small machine, and the one that a pause of it caught says little.
+//! What fails is run again with nothing beside it: if it fails again it is a failure; if not, the run goes on and
+//! names it at its end, since somebody has to make it steady.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::counts::Counts;
+use super::failures::{Failure, Failures};
+use super::steps::listened;
+
+/// With more failures than these something is broken, and not just late.
+const MOST: usize = 12;
+
+/// Runs what `command` gives for no names, and then for those that failed: each name is a whole path, and the
+/// harness wants `--exact` with them.
+pub(crate) fn tests(
+    counts: &mut Counts,
+    mut command: impl FnMut(&[String]) -> Result<Command>,
+) -> Result<()> {
+    let mut failures = Failures::default();
+    let first = listened(command(&[])?.env("RUST_BACKTRACE", "0"), |line| {
+        counts.read(line);
+        failures.read(line);
+    });
+    let Err(error) = first else { return Ok(()) };
+    let failed = failures.found();
+    if failed.is_empty() || failed.len() > MOST {
+        tell("failed", &failed);
+        return Err(error);
+    }
+    tell("failed, and run once more with nothing beside it", &failed);
+    let names: Vec<String> = failed.into_iter().map(|failure| failure.name).collect();
+    let (mut again, mut failures) = (Counts::default(), Failures::default());
+    let second = listened(command(&names)?.env("RUST_BACKTRACE", "0"), |line| {
+        again.read(line);
+        failures.read(line);
+    });
+    let failed = failures.found();
+    let steady = |name: &String| failed.iter().all(|failure| failure.name != *name);
+    // One that a broken harness did not come to has not passed.
+    let passed = if second.is_ok() || again.failed > 0 { again.passed } else { 0 };
+    counts.once_more(passed, names.into_iter().filter(steady));
+    tell("failed twice", &failed);
+    second
+}
+
+fn tell(what: &str, failed: &[Failure]) {
+    for failure in failed {
+        println!("{}: {what}", failure.name);
+        failure.complaint.iter().for_each(|line| println!("    {line}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A harness with one test that passes and one that fails, the second time as `again` says.
+    fn run(again: &str) -> (Result<()>, Counts, Vec<Vec<String>>) {
+        let (mut counts, mut asked) = (Counts::default(), Vec::new());
+        let first = "echo 'test a ... ok'; echo 'test b ... FAILED'; \
+            echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101";
+        let result = tests(&mut counts, |names| {
+            asked.push(names.to_vec());
+            let mut shell = Command::new("sh");
+            shell.args(["-c", if names.is_empty() { first } else { again }]);
+            Ok(shell)
+        });
+        (result, counts, asked)
+    }
+
+    #[test]
+    fn what_failed_is_run_again_and_named_where_it_passes() {
+        let (result, counts, asked) =
+            run("echo 'test b ... ok'; echo 'test result: ok. 1 passed; 0 failed; 0 ignored'");
+        result.unwrap();
+        assert_eq!((counts.passed, counts.failed), (2, 0));
+        assert_eq!(counts.unsteady, ["b"]);
+        assert_eq!(asked, [vec![], vec!["b".to_owned()]]);
+    }
+
+    #[test]
+    fn what_fails_twice_has_failed() {
+        let (result, counts, _) = run("echo 'test b ... FAILED'; \
+            echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored'; exit 101");
+        result.unwrap_err();
+        assert_eq!((counts.passed, counts.failed), (1, 1));
+        assert!(counts.unsteady.is_empty());
+    }
+
+    #[test]
+    fn a_second_run_that_breaks_shows_nothing() {
+        let (result, counts, _) = run("exit 1");
+        result.unwrap_err();
+        assert_eq!((counts.passed, counts.failed), (1, 1));
+        assert!(counts.unsteady.is_empty());
+    }
+}
