@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::SwapWait;
 use crate::activation::Failure;
 use crate::ids::{BookingId, InstanceId, ModelId, Ticket};
 use crate::rejection::Rejection;
@@ -28,8 +29,9 @@ pub enum Effect {
 /// What a person is told about a model, at the moment it is decided or learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// It is started because `waiting` requests wait, or because it is kept warm.
-    Waking { waiting: usize },
+    /// It is started because `waiting` requests wait, or because it is kept warm. `swap` is what they waited
+    /// for, where another model had to leave.
+    Waking { waiting: usize, swap: Option<SwapWait> },
     /// Its turn has to wait for `leaving` to finish and go.
     Swapping { leaving: ModelId },
     /// It takes nothing new and leaves once `in_flight` requests are done.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::swap_wait::SwapWait;
 use super::terms::Terms;
 use super::waiting::{Asked, Waiting};
 use crate::activation::{Failure, Progress};
@@ -71,6 +72,8 @@ pub(super) struct Line {
     pub(super) failures: u32,
     /// How long the last load took.
     pub(super) last_load: Option<Duration>,
+    /// What the last swap for it kept its requests waiting.
+    pub(super) last_swap: Option<SwapWait>,
     /// A swap for this member was told to people.
     pub(super) swap_told: bool,
     /// A request that may not wait has asked for it.
@@ -90,6 +93,7 @@ impl Line {
             bar: None,
             failures: 0,
             last_load: None,
+            last_swap: None,
             swap_told: false,
             asked: None,
             engine_vram: None,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::SwapWait;
 use super::line::{Engine, Line};
 use crate::activation::{Failure, Progress};
 use crate::ids::ModelId;
@@ -48,6 +49,8 @@ pub struct MemberView {
     pub failure: Option<Failure>,
     /// How long its last load took.
     pub last_load: Option<Duration>,
+    /// What kept its requests waiting when another model last had to leave for it.
+    pub last_swap: Option<SwapWait>,
     /// When its last request ended.
     pub last_active: Option<Moment>,
 }
@@ -81,6 +84,7 @@ impl Line {
             },
             failure: barred.map(|bar| bar.failure.clone()),
             last_load: self.last_load,
+            last_swap: self.last_swap,
             last_active: self.last_active,
         }
     }

@@ -1,5 +1,7 @@
 //! `/debug/models`: what every model is at, for whoever wants to know why.
 
+use std::collections::BTreeMap;
+
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::queueing::MemberView;
 use flexinfer_core::sharing::Capacity;
@@ -37,6 +39,10 @@ fn member(view: &MemberView, clock: Clock, lines: &[String]) -> Value {
         .failure
         .as_ref()
         .map(|failure| json!({ "reason": failure.reason.to_string(), "message": failure.message }));
+    let swap = view.last_swap.map(|swap| {
+        let phases = swap.phases().map(|(phase, took)| (phase, took.as_secs_f64()));
+        phases.into_iter().collect::<BTreeMap<_, _>>()
+    });
     json!({
         "namespace": &*view.id.namespace,
         "model": &*view.id.name,
@@ -47,6 +53,7 @@ fn member(view: &MemberView, clock: Clock, lines: &[String]) -> Value {
         "progress": progress,
         "failure": failure,
         "lastLoadSeconds": view.last_load.map(|took| took.as_secs_f64()),
+        "lastSwapSeconds": swap,
         "quietSeconds": view.last_active.map(|last| clock.now().since(last).as_secs_f64()),
         "lastLines": lines,
     })

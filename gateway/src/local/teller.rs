@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::ids::{InstanceId, ModelId};
-use flexinfer_core::queueing::Notice;
+use flexinfer_core::queueing::{Notice, SwapWait};
 use parking_lot::Mutex;
 use tracing::{debug, info, warn};
 
@@ -38,7 +38,12 @@ impl Teller {
     pub(crate) fn notice(&self, model: &ModelId, notice: &Notice) {
         if let Some((series, backend)) = self.series(model) {
             match notice {
-                Notice::Waking { .. } => series.scaled_up(),
+                Notice::Waking { swap, .. } => {
+                    series.scaled_up();
+                    for (phase, took) in swap.iter().flat_map(SwapWait::phases) {
+                        series.activation_phase(phase, took);
+                    }
+                }
                 Notice::Ready { took, .. } => series.activated(&backend, "success", *took),
                 Notice::Failed { retry_in, retrying: true, .. } => {
                     series.activation_retried(*retry_in);
@@ -120,7 +125,19 @@ impl Teller {
 /// The same for machines: one event with fields of its own for each notice.
 fn log(model: &ModelId, notice: &Notice) {
     match notice {
-        Notice::Waking { waiting } => info!(%model, waiting, "waking"),
+        Notice::Waking { waiting, swap } => {
+            let seconds = |part: fn(&SwapWait) -> Duration| {
+                swap.as_ref().map(|swap| part(swap).as_secs_f64())
+            };
+            info!(
+                %model,
+                waiting,
+                queued_seconds = seconds(|swap| swap.queued),
+                draining_seconds = seconds(|swap| swap.draining),
+                stopping_seconds = seconds(|swap| swap.stopping),
+                "waking"
+            );
+        }
         Notice::Swapping { leaving } => info!(%model, %leaving, "swapping"),
         Notice::Draining { in_flight } => info!(%model, in_flight, "draining"),
         Notice::CutOff { in_flight } => warn!(%model, in_flight, "cut off at its drain limit"),

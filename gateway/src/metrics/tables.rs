@@ -243,7 +243,7 @@ impl Tables {
             )?,
             activation_phases: new.histogram(
                 "activation_phase_duration_seconds",
-                "Time an activation spent in one phase.",
+                "Time an activation spent in one phase: Queued, Draining and Stopping while another model left for it, then those of status.loadingSubstage.",
                 &["model", "phase"],
                 ACTIVATION_BUCKETS,
             )?,

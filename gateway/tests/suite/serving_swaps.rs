@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::serving_models::simulated;
-use crate::serving_world::{Serving, WITHOUT_END, assert_ok};
+use crate::serving_world::{Serving, WITHOUT_END, assert_ok, get};
 
 fn member(name: &str, more: &str) -> String {
     let config = json!({ "timePerToken": "20ms" });
@@ -40,6 +40,16 @@ async fn queue_18_a_stream_finishes_before_an_equal_is_loaded_and_new_requests_q
     };
     tokio::join!(ended, answered, came_behind);
     assert_eq!(*order.lock(), ["stream", "second", "behind"]);
+    let page = get(gateway.admin, "/metrics").await.text();
+    for phase in ["Queued", "Draining", "Stopping", "LoadingWeights"] {
+        let line = format!(
+            r#"flexinfer_proxy_activation_phase_duration_seconds_count{{model="second",phase="{phase}"}} 1"#
+        );
+        assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+    }
+    let swap = gateway.state("second").await["lastSwapSeconds"].clone();
+    // An equal begins to leave once it has nothing to do: until then the other is queued behind it.
+    assert!(swap["Queued"].as_f64().is_some_and(|seconds| seconds > 0.0), "{swap}");
     gateway.told("first → second: swapping").await;
     gateway.told("second → first: swapping").await;
 }

@@ -12,6 +12,7 @@ use foldhash::fast::FixedState;
 
 use super::effects::{Effect, Effects};
 use super::line::{Engine, Line};
+use super::swap_wait::Leave;
 use super::terms::{Policy, Terms};
 use super::view::MemberView;
 use super::waiting::Asked;
@@ -33,8 +34,8 @@ pub struct Group {
     next_booking: u64,
     /// Numbers for instances come from a range of this group's own, so that they stay unique.
     next_instance: u64,
-    /// When a resident last had to leave for another, until that other was started.
-    swap: Option<Moment>,
+    /// How a resident last had to leave for another, until that other was started.
+    swap: Option<Leave>,
     /// What [`Group::wake_at`] answers.
     wake: Option<Moment>,
 }

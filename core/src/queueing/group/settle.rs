@@ -7,6 +7,7 @@ use crate::ids::{InstanceId, ModelId};
 use crate::moment::Moment;
 use crate::queueing::effects::{Effect, Effects, Notice};
 use crate::queueing::line::{Engine, Line};
+use crate::queueing::swap_wait::Leave;
 use crate::rejection::Rejection;
 use crate::scaling::quiet_since;
 use crate::sharing::{self, Election, Member, Turn, elect, revisit_at, turn};
@@ -61,7 +62,7 @@ impl Group {
     /// Residents that lost the election take nothing new and leave when they are done, at their
     /// drain limit at the latest; those that won it again take requests again.
     fn dismiss(&mut self, now: Moment, election: &Election, effects: &mut Effects) {
-        let mut displaced = false;
+        let mut displaced: Option<Leave> = None;
         let newcomers = self.newcomers(election);
         for (id, line) in &mut self.lines {
             let outdated = line.outdated();
@@ -77,7 +78,9 @@ impl Group {
                     let instance = *instance;
                     let notice = outdated.then_some(Notice::Replaced);
                     stop(line, instance, notice, effects);
-                    displaced |= !outdated;
+                    if !outdated {
+                        displaced = Some(Leave { begun: now, stopped: now });
+                    }
                 }
                 Engine::Serving(serving) if stays => {
                     (serving.draining, serving.in_the_way) = (None, None);
@@ -91,7 +94,9 @@ impl Group {
                     let over = serving.in_the_way.is_some_and(|since| now >= since + limit);
                     if in_flight == 0 || over {
                         let asleep = line.slept(now, idle_since);
-                        displaced |= !outdated && asleep.is_none();
+                        if !outdated && asleep.is_none() {
+                            displaced = Some(Leave { begun, stopped: now });
+                        }
                         let notice = match (in_flight, asleep) {
                             (0, _) if outdated => Some(Notice::Replaced),
                             (0, Some(idle)) => Some(Notice::Sleeping { idle }),
@@ -106,9 +111,7 @@ impl Group {
                 }
             }
         }
-        if displaced {
-            self.swap = Some(now);
-        }
+        self.swap = displaced.or(self.swap);
     }
 
     /// The elected members that have no engine yet.
@@ -237,9 +240,12 @@ fn order(
     line: &mut Line,
     instance: InstanceId,
     now: Moment,
-    swapped_in: Option<Moment>,
+    leave: Option<Leave>,
     effects: &mut Effects,
 ) {
+    let swap = leave.zip(line.waiting.since()).map(|(leave, since)| leave.wait(since, now));
+    let swapped_in = leave.map(|leave| leave.stopped);
+    line.last_swap = swap.or(line.last_swap);
     let model = line.terms.id.clone();
     let generation = line.terms.generation;
     line.swap_told = false;
@@ -247,7 +253,7 @@ fn order(
     line.engine_vram = line.terms.vram_mib;
     line.bar = None;
     line.engine = Engine::Loading { instance, generation, since: now, swapped_in, progress: None };
-    let notice = Notice::Waking { waiting: line.waiting.len() };
+    let notice = Notice::Waking { waiting: line.waiting.len(), swap };
     effects.push(Effect::Tell { model: model.clone(), notice });
     effects.push(Effect::Start { instance, model, generation });
 }

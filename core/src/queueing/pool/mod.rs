@@ -158,7 +158,10 @@ impl Pool {
             }
             (false, None) if waiting > 0 => {
                 self.waking = Some(now);
-                effects.push(PoolEffect::Tell { model, notice: Notice::Waking { waiting } });
+                effects.push(PoolEffect::Tell {
+                    model,
+                    notice: Notice::Waking { waiting, swap: None },
+                });
             }
             (false, Some(_)) if self.wanted() == 0 => self.waking = None,
             _ => {}

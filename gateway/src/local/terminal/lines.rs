@@ -38,8 +38,8 @@ impl Lines {
     pub fn notice(&self, model: &ModelId, notice: &Notice) -> String {
         let name = self.name(&short(model));
         match notice {
-            Notice::Waking { waiting: 0 } => format!("{name}: waking"),
-            Notice::Waking { waiting } => {
+            Notice::Waking { waiting: 0, .. } => format!("{name}: waking"),
+            Notice::Waking { waiting, .. } => {
                 format!("{name}: waking, {} waiting", counted(*waiting, "request", "requests"))
             }
             Notice::Swapping { leaving } => {
@@ -178,7 +178,7 @@ mod tests {
             lines.notice(&qwen(), &Notice::Swapping { leaving: llama.clone() }),
             lines.notice(&llama, &Notice::Draining { in_flight: 2 }),
             lines.notice(&llama, &Notice::Gone),
-            lines.notice(&qwen(), &Notice::Waking { waiting: 1 }),
+            lines.notice(&qwen(), &Notice::Waking { waiting: 1, swap: None }),
             lines
                 .notice(&qwen(), &Notice::Ready { took: Duration::from_millis(2_140), waiting: 1 }),
             lines.notice(&qwen(), &Notice::Sleeping { idle: Duration::from_secs(120) }),

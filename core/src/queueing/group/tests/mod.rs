@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::activation::{Failure, Reason, Report};
+use crate::queueing::SwapWait;
 use crate::queueing::effects::Notice;
 use crate::queueing::terms::Backoff;
 use crate::queueing::view::Phase;

@@ -47,6 +47,33 @@ fn queue_18_a_swap_lets_the_leaving_model_finish() {
 }
 
 #[test]
+fn what_a_swap_keeps_requests_waiting_for_is_told_by_its_phases() {
+    let mut world = World::new(vec![
+        Terms { swap_cooldown: secs(20), ..terms("a") },
+        Terms { priority: 200, ..terms("b") },
+        terms("c"),
+    ]);
+    let swap = |world: &World, name: &str| {
+        let view = world.group.view(world.now);
+        view.into_iter().find(|member| member.id == id(name)).expect("it is a member").last_swap
+    };
+    let stream = world.serving("a", secs(1));
+    assert_eq!(swap(&world, "a"), None, "it took nobody's place");
+    world.pass(secs(10));
+    world.ask("b");
+    world.pass(secs(3));
+    world.ask("b");
+    world.pass(secs(4));
+    world.finish(stream);
+    world.pass(secs(2));
+    world.gone("a");
+    let waited = SwapWait { queued: secs(0), draining: secs(7), stopping: secs(2) };
+    assert_eq!(swap(&world, "b"), Some(waited));
+    let told = |notice: &Notice| *notice == Notice::Waking { waiting: 2, swap: Some(waited) };
+    assert!(world.told(told));
+}
+
+#[test]
 fn queue_18_a_higher_one_waits_for_the_drain_limit_at_most() {
     let patient = Some(secs(120));
     let high = Terms { priority: 200, cold_start_timeout: patient, ..terms("high") };
