@@ -1,4 +1,5 @@
-//! One question to an engine over HTTP, on a connection of its own, and what its answer means.
+//! One question to an engine over HTTP, on a connection of its own, and what its answer means. It is asked in
+//! the protocol that requests reach it by.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flexinfer_core::backends::{Call, Probe, Verdict};
-use http::{HeaderValue, Request, Response, header};
+use flexinfer_core::effective::{EngineProtocol, Spoken};
+use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::tls::{self, Trust};
 
 /// An answer that is longer is read no further: no engine says that much about its health.
 const LONGEST_ANSWER: usize = 256 * 1024;
@@ -21,12 +27,24 @@ const LONGEST_ANSWER: usize = 256 * 1024;
 pub(crate) enum AskError {
     #[error("nothing listens at {address}")]
     Unreachable { address: SocketAddr, source: io::Error },
+    #[error("no TLS is possible with it")]
+    Insecure(#[source] io::Error),
     #[error("the answer is no HTTP")]
     NoHttp(#[source] hyper::Error),
     #[error("the connection broke off")]
     BrokenOff(#[source] hyper::Error),
     #[error("the request cannot be written")]
     Request(#[from] http::Error),
+}
+
+/// How an engine is reached.
+pub(crate) struct Way<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) spoken: &'a Spoken,
+    /// Whose certificates are believed, where it is spoken to by TLS.
+    pub(crate) trust: &'a Trust,
+    /// What it wants to know its clients by.
+    pub(crate) key: Option<HeaderValue>,
 }
 
 /// What came of a probe.
@@ -40,24 +58,19 @@ pub(crate) enum Answer {
     Garbage(String),
 }
 
-/// Asks `probe`, with `key` where the engine wants one, and waits for the answer no longer than `patience`.
-pub(crate) async fn probe(
-    address: SocketAddr,
-    probe: &Probe,
-    key: Option<HeaderValue>,
-    patience: Duration,
-) -> Answer {
+/// Asks `probe` and waits for the answer no longer than `patience`.
+pub(crate) async fn probe(way: &Way<'_>, probe: &Probe, patience: Duration) -> Answer {
     let path = match probe {
         Probe::Http { path, .. } => path,
         Probe::Tcp => {
-            return match timeout(patience, TcpStream::connect(address)).await {
+            return match timeout(patience, TcpStream::connect(way.address)).await {
                 Ok(Ok(_)) => Answer::Ready,
                 Ok(Err(_)) | Err(_) => Answer::Silence,
             };
         }
     };
     let asked = async {
-        let response = send(address, "GET", path, None, key).await?;
+        let response = send(way, "GET", path, None).await?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
         // What cannot be read counts as nothing; the probe decides whether that will do.
@@ -71,6 +84,9 @@ pub(crate) async fn probe(
         Ok(Err(AskError::NoHttp(error))) => Answer::Garbage(format!(
             "GET {path} was answered with something that is no HTTP ({error})"
         )),
+        Ok(Err(AskError::Insecure(error))) => {
+            Answer::Garbage(format!("no TLS is possible with it: {error}"))
+        }
         Ok(Err(_)) | Err(_) => Answer::Silence,
     }
 }
@@ -78,36 +94,76 @@ pub(crate) async fn probe(
 /// Sends `call` and returns its answer as soon as its head has come.
 pub(crate) async fn call(address: SocketAddr, call: &Call) -> Result<Response<Incoming>, AskError> {
     let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
-    send(address, call.method, &call.path, body, None).await
+    let (spoken, trust) = (Spoken::default(), Trust::default());
+    let way = Way { address, spoken: &spoken, trust: &trust, key: None };
+    send(&way, call.method, &call.path, body).await
 }
 
 async fn send(
-    address: SocketAddr,
+    way: &Way<'_>,
     method: &str,
     path: &str,
     body: Option<Bytes>,
-    key: Option<HeaderValue>,
 ) -> Result<Response<Incoming>, AskError> {
+    let address = way.address;
     let stream = TcpStream::connect(address)
         .await
         .map_err(|source| AskError::Unreachable { address, source })?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(kind_of)?;
-    // Ends by itself once the answer was read or dropped.
-    tokio::spawn(connection);
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::HOST, address.to_string())
-        .header(header::CONNECTION, "close");
-    if let Some(key) = key {
+    let protocol = way.spoken.protocol;
+    let Some(name) = &way.spoken.tls_name else {
+        let question = question(way, "http", method, path, body)?;
+        return exchange(stream, protocol == EngineProtocol::H2c, question).await;
+    };
+    let secured = way.trust.secure(stream, name, protocol).await.map_err(AskError::Insecure)?;
+    let http2 = secured.get_ref().1.alpn_protocol() == Some(b"h2");
+    exchange(secured, http2, question(way, "https", method, path, body)?).await
+}
+
+fn question(
+    way: &Way<'_>,
+    scheme: &str,
+    method: &str,
+    path: &str,
+    body: Option<Bytes>,
+) -> Result<Request<Full<Bytes>>, http::Error> {
+    let host = tls::host(way.address, way.spoken);
+    let mut request = Request::builder().method(method).uri(format!("{scheme}://{host}{path}"));
+    if let Some(key) = &way.key {
         request = request.header(header::AUTHORIZATION, key);
     }
     if body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
-    let request = request.body(Full::new(body.unwrap_or_default()))?;
-    sender.send_request(request).await.map_err(kind_of)
+    request.body(Full::new(body.unwrap_or_default()))
+}
+
+/// Asks over `stream`, whose connection ends by itself once the answer was read or dropped.
+async fn exchange<S>(
+    stream: S,
+    http2: bool,
+    mut question: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, AskError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(stream);
+    if http2 {
+        let made = http2::handshake(TokioExecutor::new(), stream).await;
+        let (mut sender, connection) = made.map_err(kind_of)?;
+        tokio::spawn(connection);
+        return sender.send_request(question).await.map_err(kind_of);
+    }
+    // HTTP/1.1 names the host in a header, and in the address only for proxies.
+    let uri = std::mem::take(question.uri_mut());
+    if let Some(host) = uri.authority() {
+        let host = HeaderValue::try_from(host.as_str()).map_err(http::Error::from)?;
+        question.headers_mut().insert(header::HOST, host);
+    }
+    *question.uri_mut() = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    question.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(kind_of)?;
+    tokio::spawn(connection);
+    sender.send_request(question).await.map_err(kind_of)
 }
 
 fn kind_of(error: hyper::Error) -> AskError {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flexinfer_core::callers::Caller;
-use flexinfer_core::fleet::Served;
+use flexinfer_core::fleet::{Adapter, Served};
 use flexinfer_core::limits::UsageEvents;
 use flexinfer_core::openai::{Dialect, Stream, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
@@ -63,8 +63,8 @@ pub(crate) enum Page {
 pub(crate) struct Target {
     /// As it was when the request came.
     pub(crate) served: Arc<Served>,
-    /// The adapter of it that is asked for, as its engine knows it.
-    pub(crate) adapter: Option<Arc<str>>,
+    /// The adapter of it that is asked for.
+    pub(crate) adapter: Option<Arc<Adapter>>,
     /// The key that its engine wants, in place of the client's.
     pub(crate) authorization: Option<HeaderValue>,
     /// Path and query for the engine: the client's, without `/model/<name>`.
@@ -83,7 +83,8 @@ impl Target {
     /// What the engine is to be asked for instead of the client's own name for it; `booked` is the model
     /// as it is now. `None` leaves the name as it is.
     pub(crate) fn name_for_engine<'n>(&'n self, booked: &'n Served) -> Option<&'n str> {
-        self.adapter.as_deref().or_else(|| booked.name_for_engine())
+        let adapter = self.adapter.as_ref().map(|adapter| &*adapter.name);
+        adapter.or_else(|| booked.name_for_engine())
     }
 }
 

@@ -21,7 +21,7 @@ pub mod signals;
 pub mod telemetry;
 pub mod tls;
 
-mod adapters;
+pub mod adapters;
 mod ask;
 mod context;
 mod decimal;

@@ -11,6 +11,7 @@ use flexinfer_core::routing::{Pins, Preferences};
 use flexinfer_telemetry::traces::Tracer;
 use parking_lot::Mutex;
 
+use crate::adapters::OnDemand;
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
@@ -74,6 +75,8 @@ pub struct Parts {
     pub budget: Arc<Budget>,
     /// Whether requests are taken.
     pub lifecycle: Arc<Lifecycle>,
+    /// Adapters that are loaded at their first request.
+    pub adapters: Arc<OnDemand>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// Who is told what each request was about, if somebody is.

@@ -84,7 +84,7 @@ impl Proxy {
         let series = parts.metrics.model(served.name());
         context.target = Some(Target {
             served: Arc::clone(&served),
-            adapter: named.adapter().map(|adapter| Arc::clone(&adapter.name)),
+            adapter: named.adapter().cloned(),
             authorization: resolve::authorization(parts, &served),
             named_in_query: call.is_named_in_query(),
             path: call.path,
@@ -96,6 +96,7 @@ impl Proxy {
         understand::wish(parts, session, context);
         tie::tie(parts, session, context, call.operation);
         let booking = parts.dispatch.book(served, context.attempt.wish.clone());
+        let booking = dispatch::with_adapter(parts, context, booking);
         dispatch::dispatch(session, context, booking).await
     }
 
@@ -238,6 +239,7 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         judge::busy(&self.parts, head, context)?;
         tie::here(&self.parts, head, context)?;
+        judge::adapter(&self.parts, head, context);
         relay::begin(head, context)?;
         if !head.status.is_informational() {
             send::watch(&self.parts.limits, session, context);

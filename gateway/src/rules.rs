@@ -10,6 +10,7 @@ use crate::accounts::Accounts;
 use crate::keys::{Keys, KeysError};
 use crate::secrets::Secrets;
 use crate::settings::RuleSettings;
+use crate::tls::{Trust, TrustError};
 
 /// The rules of one gateway.
 #[derive(Clone, Default)]
@@ -20,7 +21,7 @@ pub struct Rules {
     pub accounts: Option<Arc<Accounts>>,
     /// The pages in browsers that may read answers (`--cors-origins`).
     pub origins: Origins,
-    /// The keys that engines want.
+    /// The keys that engines want, and whose certificates are believed.
     pub secrets: Arc<Secrets>,
     /// Whether requests must be well-formed (`PROXY_VALIDATE_REQUESTS`).
     pub validate: bool,
@@ -32,15 +33,27 @@ pub struct Rules {
     pub default_max_tokens: u32,
 }
 
+/// Why a gateway cannot start with what it is told of callers and engines.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// The keys of callers.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The authorities that engines' certificates are signed by.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
 impl Rules {
     /// What `settings` ask for. Must be called in a tokio runtime, where the keys file is watched.
-    pub fn new(settings: &RuleSettings) -> Result<Self, KeysError> {
+    pub fn new(settings: &RuleSettings) -> Result<Self, RulesError> {
         let token = settings.token.clone();
         let keys = match &settings.keys_file {
             _ if !settings.authenticate => None,
             Some(file) => Some(Keys::watch(file, token)?),
             None => Some(Keys::fixed(token)),
         };
+        let trust = Trust::new(settings.engine_ca.as_deref())?;
         let policy = settings.policy;
         let limited = policy.global.is_some() || policy.per_model.is_some();
         // A file can say tomorrow what it does not say today.
@@ -49,7 +62,7 @@ impl Rules {
             accounts: (limited || watched).then(|| Accounts::new(policy)),
             keys,
             origins: settings.origins.clone(),
-            secrets: Arc::new(Secrets::new(settings.engine_secrets.clone())),
+            secrets: Arc::new(Secrets::new(settings.engine_secrets.clone()).trusting(trust)),
             validate: settings.validate,
             clamp: settings.clamp,
             admission: settings.admission,

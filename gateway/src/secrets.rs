@@ -1,5 +1,6 @@
-//! Keys that engines want of their clients, each a file of one folder, read again when it changes. A key
-//! goes to the engine it is for, and nowhere else.
+//! What engines and we know each other by: the keys that they want of their clients, each a file of one folder,
+//! read again when it changes, and whose certificates we believe. A key goes to the engine it is for, and
+//! nowhere else.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,14 +11,17 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use tracing::warn;
 
+use crate::tls::Trust;
+
 /// How old a key may be that is sent: so long does a change take to count.
 const FRESH: Duration = Duration::from_secs(2);
 /// A longer file is no key.
 const LONGEST: u64 = 16 * 1024;
 
-/// The keys of one folder.
+/// The keys of one folder, and whom to believe.
 #[derive(Debug, Default)]
 pub struct Secrets {
+    trust: Trust,
     folder: Option<PathBuf>,
     /// As many as Models name.
     known: Mutex<HashMap<Box<str>, Known>>,
@@ -32,7 +36,18 @@ struct Known {
 impl Secrets {
     /// The keys in `folder`; without one there are none.
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, known: Mutex::default() }
+        Self { folder, ..Self::default() }
+    }
+
+    /// The same, believing certificates as `trust` says.
+    #[must_use]
+    pub fn trusting(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Whose certificates are believed.
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// `Bearer` and the key in the file `name`. Without a key the engine is asked without one, which is

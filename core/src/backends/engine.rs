@@ -58,6 +58,11 @@ pub(super) trait Engine: Sync {
         subject.config.text("servedModelName").ok().flatten().map(str::to_owned)
     }
 
+    /// The name that its certificate must be for, where it is spoken to by TLS.
+    fn tls_name(&self, _config: Config<'_>) -> Option<String> {
+        None
+    }
+
     fn metrics(&self) -> Option<&'static MetricNames> {
         None
     }

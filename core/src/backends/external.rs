@@ -53,6 +53,10 @@ impl Engine for External {
         &[]
     }
 
+    fn tls_name(&self, config: Config<'_>) -> Option<String> {
+        Address::of(config).ok().filter(|address| address.secured).map(|address| address.host)
+    }
+
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         complaints.extend(Address::of(subject.config).err());
@@ -72,6 +76,8 @@ impl Engine for External {
 struct Address {
     host: String,
     port: u16,
+    /// Whether it is spoken to by TLS.
+    secured: bool,
 }
 
 impl Address {
@@ -81,38 +87,37 @@ impl Address {
             let message = "missing; write where the engine listens: url: http://127.0.0.1:8000";
             return Err(complain(message.to_owned()));
         };
-        let rest = match url.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                return Err(complain(format!(
-                    "`{url}`: engines are spoken to by plain http; put the engine's own port here"
-                )));
+        let (secured, rest) = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            _ => {
+                return Err(complain(format!("`{url}` has to start with http:// or https://")));
             }
-            _ => return Err(complain(format!("`{url}` has to start with http://"))),
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         // A request's path is passed on as it came, so that only the usual base path can be named.
         if !matches!(path.trim_end_matches('/'), "" | "v1") {
             return Err(complain(format!(
-                "`{url}`: a path is not supported; write only http://host:port"
+                "`{url}`: a path is not supported; write only the host and its port"
             )));
         }
         if authority.contains('@') {
             return Err(complain("credentials in a URL are not supported".to_owned()));
         }
-        Self::from_authority(authority)
+        Self::from_authority(authority, secured)
             .ok_or_else(|| complain(format!("`{url}` is not of the form http://host:port")))
     }
 
-    fn from_authority(authority: &str) -> Option<Self> {
+    fn from_authority(authority: &str, secured: bool) -> Option<Self> {
+        let usual = if secured { "443" } else { "80" };
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
                 let (host, after) = rest.split_once(']')?;
-                (host, after.strip_prefix(':').or((after.is_empty()).then_some("80"))?)
+                (host, after.strip_prefix(':').or((after.is_empty()).then_some(usual))?)
             }
-            None => authority.split_once(':').unwrap_or((authority, "80")),
+            None => authority.split_once(':').unwrap_or((authority, usual)),
         };
         let port = port.parse().ok().filter(|port| *port != 0)?;
-        (!host.is_empty()).then(|| Self { host: host.to_owned(), port })
+        (!host.is_empty()).then(|| Self { host: host.to_owned(), port, secured })
     }
 }

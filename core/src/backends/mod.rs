@@ -233,6 +233,12 @@ impl Backend {
         self.engine().served_name(&model.into())
     }
 
+    /// The name that the engine's certificate must be for under these options; `None` where it is spoken
+    /// to without TLS.
+    pub fn tls_name(self, config: Config<'_>) -> Option<String> {
+        self.engine().tls_name(config)
+    }
+
     /// What its metrics are called; `None` where it has none.
     pub fn metrics(self) -> Option<&'static MetricNames> {
         self.engine().metrics()

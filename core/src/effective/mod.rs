@@ -13,7 +13,7 @@ use crate::backends::{Backend, Complaint, Config, Subject};
 use crate::ids::{GroupId, ModelId};
 use crate::routing::Strategy;
 
-pub use protocol::EngineProtocol;
+pub use protocol::{EngineProtocol, Spoken};
 
 /// What a Model means once its own values, its backend's defaults and the process's defaults are
 /// put together. Everything that serves a model reads this and never the raw spec.
@@ -76,8 +76,8 @@ pub struct Effective {
     /// `config.apiKeySecret`: the file, among those the gateway keeps for engines, with the key that this
     /// engine wants of its clients.
     pub api_key_secret: Option<String>,
-    /// `config.engineProtocol`: what the engine is spoken to in.
-    pub engine_protocol: EngineProtocol,
+    /// How the engine is spoken to: `config.engineProtocol`, and by TLS where its url is https.
+    pub spoken: Spoken,
     /// `litellm.enabled: false`: the model answers to nobody and is not listed.
     pub parked: bool,
 }
@@ -118,7 +118,8 @@ impl Effective {
         let context_bounded = wanted(context_bounded(model), &mut complaints);
         let serve_paths = wanted(serve_paths(model).map(Some), &mut complaints).unwrap_or_default();
         let api_key_secret = wanted(api_key_secret(config), &mut complaints);
-        let engine_protocol = wanted(protocol::of(config), &mut complaints);
+        let spoken = backend.map(|backend| protocol::of(backend, config).map(Some));
+        let spoken = spoken.and_then(|spoken| wanted(spoken, &mut complaints));
         let most = |key| config.count(key).map(|most| within(most, config.context_window()));
         let max_input_tokens = wanted(most("maxInputTokens"), &mut complaints);
         let max_output_tokens = wanted(most("maxOutputTokens"), &mut complaints);
@@ -162,7 +163,7 @@ impl Effective {
             max_output_tokens,
             serve_paths,
             api_key_secret,
-            engine_protocol: engine_protocol.unwrap_or_default(),
+            spoken: spoken.unwrap_or_default(),
             routing,
             parked: litellm.enabled == Some(false),
             id,

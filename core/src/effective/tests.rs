@@ -161,12 +161,40 @@ fn everything_that_is_wrong_is_told_at_once() {
 
 #[test]
 fn an_engine_is_spoken_to_in_the_protocol_that_its_model_says() {
-    assert_eq!(meaning(json!({})).engine_protocol, EngineProtocol::Http1);
-    let said = |protocol: &str| json!({ "config": { "engineProtocol": protocol } });
-    assert_eq!(meaning(said("h2c")).engine_protocol, EngineProtocol::H2c);
-    let wrong = Effective::of(&model(said("spdy")), 1, &Defaults::default()).unwrap_err();
-    assert_eq!(
-        wrong[0].to_string(),
-        "spec.config.engineProtocol: `spdy` is not known; write http1 or h2c"
-    );
+    let spoken = |url: Option<&str>, protocol: Option<&str>| {
+        let mut config = json!({});
+        if let Some(protocol) = protocol {
+            config["engineProtocol"] = protocol.into();
+        }
+        let mut spec = json!({ "config": config });
+        if let Some(url) = url {
+            spec["backend"] = "external".into();
+            spec["config"]["url"] = url.into();
+        }
+        let object = model(spec);
+        let spoken = Effective::of(&object, 1, &Defaults::default()).map(|meaning| meaning.spoken);
+        assert_eq!(spoken.clone().unwrap_or_default(), Spoken::to(&object));
+        spoken.map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<String>())
+    };
+    let as_said = |protocol, tls_name: Option<&str>| {
+        Ok(Spoken { protocol, tls_name: tls_name.map(str::to_owned) })
+    };
+    let (plain, secured) = (Some("http://engine:8000"), Some("https://api.example/v1"));
+    assert_eq!(spoken(None, None), as_said(EngineProtocol::Http1, None));
+    assert_eq!(spoken(None, Some("h2c")), as_said(EngineProtocol::H2c, None));
+    assert_eq!(spoken(plain, None), as_said(EngineProtocol::Http1, None));
+    assert_eq!(spoken(secured, None), as_said(EngineProtocol::Alpn, Some("api.example")));
+    assert_eq!(spoken(secured, Some("h2")), as_said(EngineProtocol::H2, Some("api.example")));
+    assert_eq!(spoken(secured, Some("http1")), as_said(EngineProtocol::Http1, Some("api.example")));
+    for (url, protocol, told) in [
+        (None, "spdy", "`spdy` is not known; write one of http1, h2c, h2, alpn"),
+        (plain, "h2", "write h2c for HTTP/2"),
+        (secured, "h2c", "write h2"),
+    ] {
+        let wrong = spoken(url, Some(protocol)).unwrap_err();
+        assert!(
+            wrong.starts_with("spec.config.engineProtocol: ") && wrong.ends_with(told),
+            "{wrong}"
+        );
+    }
 }

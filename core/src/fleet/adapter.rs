@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use flexinfer_crds::LoRAAdapter;
+use flexinfer_crds::lora_adapter::{AdapterSource, AdapterSourceType};
+
 use crate::ids::ModelId;
 
 /// A LoRA adapter as the request path knows it: a name of its own for a model with something added.
@@ -15,4 +18,16 @@ pub struct Adapter {
     pub name: Arc<str>,
     /// When it was created, in seconds of Unix time.
     pub created: u64,
+    /// What its engine loads at the first request for it; `None` where an engine has it from its start.
+    pub on_demand: Option<AdapterSource>,
+}
+
+impl Adapter {
+    /// What an engine loads at the first request for `adapter` (`spec.preload: false`). Nothing of an OCI
+    /// registry, which has to be fetched before any engine can read it.
+    pub fn on_demand(adapter: &LoRAAdapter) -> Option<AdapterSource> {
+        let source = &adapter.spec.source;
+        let later = adapter.spec.preload == Some(false) && source.r#type != AdapterSourceType::Oci;
+        later.then(|| source.clone())
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Adapter, Cause, Fleet, Named, Served};
-use crate::effective::{Effective, EngineProtocol};
+use crate::effective::{Effective, Spoken};
 use crate::ids::{GroupId, ModelId};
 use crate::rejection::Rejection;
 
@@ -38,7 +38,7 @@ pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
         max_output_tokens: None,
         serve_paths: Vec::new(),
         api_key_secret: None,
-        engine_protocol: EngineProtocol::default(),
+        spoken: Spoken::default(),
         routing: None,
         parked: false,
     };
@@ -51,6 +51,7 @@ pub(crate) fn adapter(namespace: &str, own_name: &str, base: &str, name: &str) -
         base: ModelId::new(namespace, base),
         name: name.into(),
         created: 1_700_000_001,
+        on_demand: None,
     }
 }
 

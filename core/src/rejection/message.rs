@@ -157,6 +157,14 @@ impl Rejection {
             Self::UpstreamBroke { model } => {
                 format!("the engine of model {} broke off before it answered", model.name)
             }
+            Self::EngineProtocol { model, protocol } => {
+                format!("the engine of model {} does not speak {protocol}", model.name)
+            }
+            Self::AdapterNotLoaded { model, adapter, problem } => format!(
+                "the engine of model {} did not load the adapter {}: {problem}",
+                model.name,
+                Echo(adapter)
+            ),
             Self::UpstreamTimeout { model, waited } => format!(
                 "the engine of model {} sent nothing for {}",
                 model.name,

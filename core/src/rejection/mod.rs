@@ -107,6 +107,10 @@ pub enum Rejection {
     UpstreamUnreachable { model: ModelId },
     /// The engine's answer broke off before its head was complete, or was not HTTP.
     UpstreamBroke { model: ModelId },
+    /// The engine speaks another protocol than `protocol`, in which it had to be spoken to.
+    EngineProtocol { model: ModelId, protocol: &'static str },
+    /// The engine did not take an adapter that is loaded at its first request.
+    AdapterNotLoaded { model: ModelId, adapter: String, problem: String },
     /// The engine stayed silent for longer than it may.
     UpstreamTimeout { model: ModelId, waited: Duration },
     /// A fault of the gateway itself.
@@ -231,6 +235,8 @@ impl Rejection {
             Self::UpstreamUnreachable { .. } | Self::UpstreamBroke { .. } => {
                 Terms::new(502, UPSTREAM, "bad_gateway")
             }
+            Self::EngineProtocol { .. } => Terms::new(502, UPSTREAM, "engine_protocol"),
+            Self::AdapterNotLoaded { .. } => Terms::new(502, UPSTREAM, "adapter_not_loaded"),
             Self::UpstreamTimeout { .. } => Terms::new(504, TIMEOUT, "timeout"),
             Self::Internal => Terms::new(500, SERVER, "server_error"),
         }

@@ -175,6 +175,14 @@ fn example_of_waiting_or_sending(
         }
         RejectionName::UpstreamUnreachable => Rejection::UpstreamUnreachable { model },
         RejectionName::UpstreamBroke => Rejection::UpstreamBroke { model },
+        RejectionName::EngineProtocol => {
+            Rejection::EngineProtocol { model, protocol: "HTTP/1.1, by which WebSockets go" }
+        }
+        RejectionName::AdapterNotLoaded => Rejection::AdapterNotLoaded {
+            model,
+            adapter: "sql".into(),
+            problem: "vllm answered with 404: no adapter is at /models/adapters/sql".into(),
+        },
         RejectionName::UpstreamTimeout => Rejection::UpstreamTimeout { model, waited },
         _ => Rejection::Internal,
     }

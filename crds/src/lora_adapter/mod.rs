@@ -57,7 +57,7 @@ pub struct LoRAAdapterSpec {
 }
 
 /// From where an adapter's weights come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdapterSource {
     /// What `uri` is.

@@ -5,31 +5,21 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flexinfer_core::backends::{Backend, Call};
 use flexinfer_core::fleet::Adapter;
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::LoRAAdapter;
 use flexinfer_crds::lora_adapter::AdapterSourceType;
-use http_body_util::{BodyExt, Limited};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::Value;
-use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::watching::Key;
-use crate::{adapters, ask};
+use crate::adapters;
 
 /// Where a path that is not absolute counts from: where engines' pods have their models.
-const MODELS: &str = "/models";
-
-/// How long an engine may take for one adapter: it may have to download it.
-const PATIENCE: Duration = Duration::from_mins(5);
-
-/// As much as is read of what an engine says to it.
-const LONGEST_ANSWER: usize = 64 * 1024;
+pub(super) const MODELS: &str = "/models";
 
 /// The adapters that were understood.
 #[derive(Default)]
@@ -89,6 +79,7 @@ impl Adapters {
             created: adapter
                 .creation_timestamp()
                 .map_or(0, |time| u64::try_from(time.0.as_second()).unwrap_or_default()),
+            on_demand: Adapter::on_demand(adapter),
         };
         self.known.iter().map(listed).collect()
     }
@@ -125,31 +116,14 @@ impl Asked {
     /// Asks the engine of `model` at `address`. What it refuses is told; its other names are served.
     pub(super) async fn ask(&self, model: &ModelId, address: SocketAddr) {
         for call in &self.calls {
-            match timeout(PATIENCE, made(self.backend, address, call)).await {
-                Ok(Ok(())) => {
+            match adapters::made(self.backend, address, call).await {
+                Ok(()) => {
                     info!(%model, %address, path = call.path, "an adapter is as it shall be");
                 }
-                Ok(Err(why)) => warn!(%model, %address, path = call.path, "an adapter: {why}"),
-                Err(_) => warn!(%model, %address, path = call.path, "an adapter: no answer"),
+                Err(why) => warn!(%model, %address, path = call.path, "an adapter: {why}"),
             }
         }
     }
-}
-
-async fn made(backend: Backend, address: SocketAddr, call: &Call) -> Result<(), String> {
-    let answer = ask::call(address, call).await.map_err(|error| error.to_string())?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await;
-    let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    if status.is_success() {
-        return Ok(());
-    }
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if backend.adapter_is_loaded_already(status.as_u16(), &said) {
-        return Ok(());
-    }
-    let said: String = String::from_utf8_lossy(&body).chars().take(300).collect();
-    Err(format!("{} answered with {status}: {said}", backend.name()))
 }
 
 fn base(key: &Key, adapter: &LoRAAdapter) -> ModelId {
@@ -165,7 +139,7 @@ fn understand(object: DynamicObject) -> Result<LoRAAdapter, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Probe;
+use flexinfer_core::effective::Spoken;
 use flexinfer_core::ids::{EndpointId, ModelId};
-use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::adapters::Asked;
 use super::pools::Pools;
-use crate::ask::{self, Answer};
+use crate::ask::{self, Answer, Way};
 use crate::secrets::Secrets;
 
 /// What an endpoint has to answer before it gets requests.
@@ -73,9 +73,8 @@ impl Prober {
             if asked() != Some(true) {
                 return;
             }
-            let key = self.key(&model);
             let patience = patience(began.elapsed());
-            let answer = ask::probe(address, &question.probe, key, patience).await;
+            let answer = self.probe(&model, address, &question.probe, patience).await;
             if answer == Answer::Ready {
                 if let Some(adapters) = &question.adapters {
                     adapters.ask(&model, address).await;
@@ -91,10 +90,22 @@ impl Prober {
 }
 
 impl Prober {
-    /// What the engines of `model` want to know their clients by.
-    fn key(&self, model: &ModelId) -> Option<HeaderValue> {
-        let served = self.pools.upgrade()?.served(model)?;
-        self.secrets.bearer(served.effective.api_key_secret.as_deref()?)
+    /// Asks one engine of `model`, with the key that it wants to know its clients by.
+    async fn probe(
+        &self,
+        model: &ModelId,
+        address: SocketAddr,
+        probe: &Probe,
+        patience: Duration,
+    ) -> Answer {
+        let served = self.pools.upgrade().and_then(|pools| pools.served(model));
+        let effective = served.as_ref().map(|served| &served.effective);
+        let secret = effective.and_then(|effective| effective.api_key_secret.as_deref());
+        let key = secret.and_then(|name| self.secrets.bearer(name));
+        let plain = Spoken::default();
+        let spoken = effective.map_or(&plain, |effective| &effective.spoken);
+        let way = Way { address, spoken, trust: self.secrets.trust(), key };
+        ask::probe(&way, probe, patience).await
     }
 }
 

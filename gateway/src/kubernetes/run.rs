@@ -23,6 +23,7 @@ use super::pools::Pools;
 use super::probing::Prober;
 use super::reporting::Reporter;
 use super::{status, watching};
+use crate::adapters::OnDemand;
 use crate::admin::{self, Admin, Guard, Pages};
 use crate::keys::Keys;
 use crate::labels::Labels;
@@ -74,8 +75,9 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     lifecycle.advance(lifecycle::Phase::Serving);
     let parts = cluster.parts(serve, rules, &lifecycle, &metrics);
     let entrance = Entrance { listener: requests, certificates };
-    let running = server::start(entrance, Proxy::new(parts), Arc::clone(&lifecycle), serve.threads)
-        .context("cannot serve requests")?;
+    let running =
+        server::start(entrance, Proxy::new(parts), Arc::clone(&lifecycle), &serve.outgoing())
+            .context("cannot serve requests")?;
     let admin = match (early, show) {
         (Some(admin), _) => admin,
         (None, show) => show.context("the admin port was opened already")?()?,
@@ -186,6 +188,7 @@ impl Cluster {
             rules,
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
+            adapters: OnDemand::new(super::adapters::MODELS),
             metrics: Arc::clone(metrics),
             tracer: Tracer::of_this_process(),
         }

@@ -41,7 +41,8 @@ impl Adapters {
             let base = ModelId::new(&id.namespace, &spec.model_ref);
             let created = *self.created.entry(id.clone()).or_insert_with(now);
             let name = spec.adapter_name.as_str().into();
-            fleet.push(Adapter { id, base: base.clone(), name, created });
+            let on_demand = Adapter::on_demand(&adapter);
+            fleet.push(Adapter { id, base: base.clone(), name, created, on_demand });
             by_model.entry(base).or_default().push(adapter);
         }
         (fleet, by_model)

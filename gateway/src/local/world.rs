@@ -22,6 +22,7 @@ use super::models::Models;
 use super::processes::Processes;
 use super::teller::Teller;
 use super::{Contents, Engines, Lines, Own, Row, status};
+use crate::adapters::OnDemand;
 use crate::admin::{Guard, Pages};
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
@@ -41,6 +42,7 @@ pub(super) struct World {
     queues: Arc<Queues>,
     processes: Arc<Processes>,
     metrics: Arc<Metrics>,
+    adapters: Arc<OnDemand>,
     rules: Rules,
     budgets: Budgets,
     queue_timeout: Duration,
@@ -72,6 +74,7 @@ impl World {
             queues,
             processes,
             metrics: Arc::clone(metrics),
+            adapters: OnDemand::new(folder),
             rules,
             budgets: settings.vram_budgets.clone(),
             queue_timeout: settings.serve.queue.queue_timeout,
@@ -148,6 +151,7 @@ impl World {
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
+            adapters: Arc::clone(&self.adapters),
             metrics: Arc::clone(&self.metrics),
             tracer: Tracer::of_this_process(),
         }

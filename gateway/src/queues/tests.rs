@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_core::activation::Report;
-use flexinfer_core::effective::{Effective, EngineProtocol};
+use flexinfer_core::effective::{Effective, Spoken};
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{GroupId, InstanceId, ModelId};
 use flexinfer_core::queueing::{Notice, Policy};
@@ -74,7 +74,7 @@ fn model(name: &str, slots: Option<u32>) -> Served {
         max_output_tokens: None,
         serve_paths: Vec::new(),
         api_key_secret: None,
-        engine_protocol: EngineProtocol::default(),
+        spoken: Spoken::default(),
         routing: None,
         parked: false,
     };

@@ -17,6 +17,7 @@ mod together;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,12 +71,22 @@ pub struct Entrance {
     pub certificates: Option<Arc<Certificates>>,
 }
 
-/// Serves `service` at `entrance`, with at most `threads` of the runtime's threads in mind.
+/// How connections to engines are made.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// At most so many of the runtime's threads make some.
+    pub threads: usize,
+    /// The authorities that engines' certificates may be signed by, in place of the system's; a file
+    /// that [`Trust`](crate::tls::Trust) has found good.
+    pub authorities: Option<PathBuf>,
+}
+
+/// Serves `service` at `entrance`.
 pub fn start<S>(
     entrance: Entrance,
     service: S,
     lifecycle: Arc<Lifecycle>,
-    threads: usize,
+    outgoing: &Outgoing,
 ) -> io::Result<Running>
 where
     S: ProxyHttp + Send + Sync + 'static,
@@ -83,7 +94,7 @@ where
 {
     let listener = tokio::net::TcpListener::from_std(entrance.listener)?;
     let address = listener.local_addr()?;
-    let app = Arc::new(proxy(service, threads));
+    let app = Arc::new(proxy(service, outgoing));
     let (stop, stopping) = watch::channel(false);
     let (full, enough) = watch::channel(false);
     let accepting = tokio::spawn(async move {
@@ -98,9 +109,10 @@ where
     Ok(Running { address, lifecycle, stop, full, accepting })
 }
 
-fn proxy<S: ProxyHttp>(service: S, threads: usize) -> HttpProxy<S> {
+fn proxy<S: ProxyHttp>(service: S, outgoing: &Outgoing) -> HttpProxy<S> {
     let conf = ServerConf {
-        threads,
+        threads: outgoing.threads,
+        ca_file: outgoing.authorities.as_ref().map(|file| file.to_string_lossy().into_owned()),
         max_retries: PINGORA_ATTEMPTS,
         upstream_keepalive_pool_size: POOLED_CONNECTIONS,
         ..ServerConf::default()

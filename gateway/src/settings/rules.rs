@@ -32,6 +32,11 @@ pub struct RuleArguments {
     #[arg(long, value_name = "DIR", help_heading = "Callers")]
     pub engine_secrets: Option<String>,
 
+    /// File with the certificates of authorities, PEM, that those of https engines may be signed by, in place of
+    /// the system's [FLEXINFER_ENGINE_CA]
+    #[arg(long, value_name = "FILE", help_heading = "Callers")]
+    pub engine_ca: Option<String>,
+
     /// Whether requests are limited by the second [PROXY_RATE_LIMIT_ENABLED] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Limits")]
     pub rate_limit_enabled: Option<String>,
@@ -106,6 +111,8 @@ pub struct RuleSettings {
     pub origins: Origins,
     /// Where the keys that engines want are kept.
     pub engine_secrets: Option<PathBuf>,
+    /// The authorities that engines' certificates may be signed by, in place of the system's.
+    pub engine_ca: Option<PathBuf>,
     /// The limits that hold whoever asks.
     pub policy: Policy,
     /// Whether requests must be well-formed.
@@ -145,6 +152,7 @@ impl RuleSettings {
             keys_file,
             token: Callers::of_token(&token),
             engine_secrets: read.path("engine-secrets", arguments.engine_secrets.as_deref()),
+            engine_ca: read.path("engine-ca", arguments.engine_ca.as_deref()),
             origins: origins(read, arguments.cors_origins.as_deref()),
             policy: policy(read, arguments),
             validate: read.choice(

@@ -7,20 +7,17 @@ use std::time::Duration;
 
 use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::rejection::Rejection;
-use futures::future::BoxFuture;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::Session;
 
+use super::dispatch::Slot;
 use super::{Stop, dispatch};
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
-use crate::queues::Booking;
 use crate::server;
 
 /// Requests that share a connection of HTTP/2, if the engine does not want fewer.
 const STREAMS: usize = 100;
-
-type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
 
 /// Where to send the request now.
 pub(crate) async fn connect(
@@ -30,6 +27,7 @@ pub(crate) async fn connect(
 ) -> Result<Box<HttpPeer>, Stop> {
     let retry = context.attempt.retry.take();
     if let Some(another) = retry.and_then(|retry| another_slot(parts, context, retry)) {
+        let another = dispatch::with_adapter(parts, context, another);
         dispatch::dispatch(session, context, another).await?;
     }
     // That a kept connection had been closed says nothing of the engine: the new one is the same try.
@@ -40,17 +38,19 @@ pub(crate) async fn connect(
         return Err(Rejection::Internal.into());
     };
     context.spans.go_to(booking.address, context.attempt.connections);
-    let mut peer = Box::new(HttpPeer::new(booking.address, false, String::new()));
+    let spoken = &booking.served.effective.spoken;
+    let name = spoken.tls_name.clone();
+    let mut peer =
+        Box::new(HttpPeer::new(booking.address, name.is_some(), name.unwrap_or_default()));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);
     // Pingora has one limit for both; the shorter one is watched by `Watch`.
     peer.options.read_timeout = Some(parts.limits.silence.max(parts.limits.first_byte));
     peer.options.write_timeout = Some(parts.limits.silence);
     peer.options.idle_timeout = Some(parts.limits.pooled);
-    let protocol = booking.served.effective.engine_protocol;
-    // HTTP/2 has another way for WebSockets, which engines rarely know.
-    if protocol == EngineProtocol::H2c && !session.downstream_session.is_upgrade_req() {
-        peer.options.set_http_version(2, 2);
+    let (most, least) = versions(spoken.protocol, session.downstream_session.is_upgrade_req());
+    peer.options.set_http_version(most, least);
+    if most == 2 {
         peer.options.max_h2_streams = STREAMS;
     }
     let streams = context.body.as_ref().is_some_and(|body| body.rest.is_some());
@@ -66,6 +66,16 @@ pub(crate) async fn connect(
     Ok(peer)
 }
 
+/// The highest and the lowest version of HTTP that a request may go by. HTTP/2 has another way for WebSockets,
+/// which hardly any engine knows: they go by HTTP/1.1.
+fn versions(protocol: EngineProtocol, websocket: bool) -> (u8, u8) {
+    match protocol {
+        EngineProtocol::H2c | EngineProtocol::H2 if !websocket => (2, 2),
+        EngineProtocol::Alpn if !websocket => (2, 1),
+        _ => (1, 1),
+    }
+}
+
 /// There is a connection. A body that was read whole follows its head at once: they leave together. One of
 /// HTTP/2 is not this request's alone.
 ///
@@ -76,7 +86,7 @@ pub(crate) fn connected(engine: RawFd, session: &Session, context: &mut Context)
     let booking = context.attempt.booking.as_ref();
     let handshake = session.downstream_session.is_upgrade_req();
     let http1 = booking
-        .is_some_and(|booking| booking.served.effective.engine_protocol == EngineProtocol::Http1);
+        .is_some_and(|booking| booking.served.effective.spoken.protocol == EngineProtocol::Http1);
     let whole = context.body.as_ref().is_some_and(|body| body.rest.is_none());
     let held = handshake || http1 && whole;
     context.attempt.together = held.then(|| server::hold(engine)).flatten();

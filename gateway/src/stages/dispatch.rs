@@ -4,6 +4,7 @@
 //! comes then is the next request or the end of the connection. A client that closes its sending side
 //! counts as gone (SSE-07): nearly all that do have left, and an engine's time is dear.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -14,14 +15,32 @@ use pingora_proxy::Session;
 
 use super::Stop;
 use crate::context::Context;
+use crate::parts::Parts;
 use crate::queues::Booking;
 use crate::server::Line;
+
+/// A slot as the future that is waited for.
+pub(crate) type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
+
+/// The slot, once its engine has the adapter that is asked for, where that is loaded at its first request.
+pub(crate) fn with_adapter(parts: &Parts, context: &Context, booking: Slot) -> Slot {
+    let adapter = context.target.as_ref().and_then(|target| target.adapter.as_ref());
+    let Some(adapter) = adapter.filter(|adapter| adapter.on_demand.is_some()) else {
+        return booking;
+    };
+    let (adapters, adapter) = (Arc::clone(&parts.adapters), Arc::clone(adapter));
+    Box::pin(async move {
+        let booking = booking.await?;
+        adapters.ensure(&booking, &adapter).await?;
+        Ok(booking)
+    })
+}
 
 /// Waits for `booking` and puts it into the context.
 pub(crate) async fn dispatch(
     session: &mut Session,
     context: &mut Context,
-    mut booking: BoxFuture<'static, Result<Booking, Rejection>>,
+    mut booking: Slot,
 ) -> Result<(), Stop> {
     // Mostly a slot is free: then there is no wait to be measured, and no client to be watched.
     let booked = match poll!(&mut booking) {
@@ -44,7 +63,7 @@ pub(crate) async fn dispatch(
 async fn wait(
     session: &mut Session,
     context: &mut Context,
-    booking: BoxFuture<'static, Result<Booking, Rejection>>,
+    booking: Slot,
 ) -> Result<Result<Booking, Rejection>, Stop> {
     if let Some(target) = &context.target {
         target.series.queued();

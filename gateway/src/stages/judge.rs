@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Backend;
+use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::retrying;
@@ -55,6 +56,17 @@ pub(crate) fn busy(parts: &Parts, head: &ResponseHeader, context: &mut Context) 
     Error::e_explain(ErrorType::Custom("EngineBusy"), "the engine is busy")
 }
 
+/// An engine that answers as if it did not know an adapter that it once loaded has lost it: the next request has
+/// it loaded again.
+pub(crate) fn adapter(parts: &Parts, head: &ResponseHeader, context: &Context) {
+    let asked = context.target.as_ref().and_then(|target| target.adapter.as_ref());
+    if let Some((adapter, booking)) = asked.zip(context.attempt.booking.as_ref())
+        && head.status.as_u16() == 404
+    {
+        parts.adapters.forget(booking, adapter);
+    }
+}
+
 /// A connection broke. Where it was a kept one that the engine had closed before it read the request,
 /// the request goes out again over a new one (ROUTE-02).
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
@@ -71,6 +83,12 @@ pub(crate) fn broken(
     if context.attempt.rejection.is_some() {
         // The rest of the body was refused on its way.
         error.as_down();
+        error.set_retry(false);
+        return error;
+    }
+    if let Some(protocol) = unspoken(session, context, &error) {
+        reject(context, |model| Rejection::EngineProtocol { model, protocol });
+        error.as_up();
         error.set_retry(false);
         return error;
     }
@@ -112,6 +130,20 @@ pub(crate) fn broken(
     }
     error.set_retry(again);
     error
+}
+
+/// What the engine would have had to speak, if that is why there is no answer. That an engine which others go to
+/// by HTTP/2 does not answer a WebSocket's handshake in HTTP/1.1 can mean nothing else.
+fn unspoken(session: &Session, context: &Context, error: &Error) -> Option<&'static str> {
+    if *error.etype() == ErrorType::Custom(send::UNAGREED) {
+        return Some("HTTP/2 (config.engineProtocol: h2)");
+    }
+    let booking = context.attempt.booking.as_ref()?;
+    let protocol = booking.served.effective.spoken.protocol;
+    let http2 = matches!(protocol, EngineProtocol::H2c | EngineProtocol::H2);
+    let unanswered = context.answer.status.is_none() && *error.esource() == ErrorSource::Upstream;
+    let handshake = session.downstream_session.is_upgrade_req();
+    (http2 && handshake && unanswered).then_some("HTTP/1.1, by which WebSockets go")
 }
 
 /// How long the engine may be silent, before its answer or within it.

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+use flexinfer_core::effective::EngineProtocol;
+use flexinfer_core::fleet::Served;
 use flexinfer_core::openai::query;
 use flexinfer_core::rewriting::{for_engine, splice};
 use http::header::{
@@ -12,7 +14,7 @@ use http::header::{
 };
 use http::uri::Authority;
 use http::{HeaderValue, Version};
-use pingora_core::{ErrorType, OrErr, Result};
+use pingora_core::{Error, ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
@@ -20,10 +22,15 @@ use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
 use crate::decimal::Backwards;
 use crate::parts::Limits;
+use crate::queues::Booking;
 use crate::replay::{Replay, Rest, Upload, Watch};
+use crate::tls;
 
 /// Tells an engine with pages of its own where they lie for the client.
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+
+/// Why a request does not go on to an engine that speaks another protocol than it was to be spoken to in.
+pub(crate) const UNAGREED: &str = "EngineProtocol";
 
 /// Shapes the head, and puts the body where Pingora takes it from.
 pub(crate) fn send(
@@ -49,7 +56,8 @@ pub(crate) fn send(
     if let Some(prefix) = &target.prefix {
         head.insert_header(FORWARDED_PREFIX, prefix.as_str())?;
     }
-    address_to(head, booking.address)?;
+    insist(head, session, &booking.served)?;
+    address_to(head, booking)?;
     let name = target.name_for_engine(&booking.served);
     let path = path(target, name);
     // Mostly it is the path that the client asked for.
@@ -113,10 +121,28 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
     }
 }
 
+/// Refuses to speak HTTP/1.1 to an engine that is to be spoken to by HTTP/2 and has not agreed to it.
+fn insist(head: &RequestHeader, session: &Session, served: &Served) -> Result<()> {
+    let insisted = served.effective.spoken.protocol == EngineProtocol::H2;
+    let websocket = session.downstream_session.is_upgrade_req();
+    if insisted && !websocket && head.version != Version::HTTP_2 {
+        return Error::e_explain(ErrorType::Custom(UNAGREED), "the engine offers no HTTP/2");
+    }
+    Ok(())
+}
+
 /// Names the engine as the host. A page that came from here asks from here: its origin is the engine's own
 /// then, since engines with a page compare the two (HTTP-23). Any other origin is told as it is.
-fn address_to(head: &mut RequestHeader, engine: SocketAddr) -> Result<()> {
-    let engine = address(engine);
+fn address_to(head: &mut RequestHeader, booking: &Booking) -> Result<()> {
+    let spoken = &booking.served.effective.spoken;
+    let secured = spoken.tls_name.is_some();
+    let engine = if secured {
+        HeaderValue::try_from(tls::host(booking.address, spoken))
+            .or_err(ErrorType::InternalError, "an engine's name")?
+    } else {
+        // Mostly an engine is called by its address, which is written without a detour.
+        address(booking.address)
+    };
     let origin = head.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let from = origin.and_then(|origin| origin.split_once("://")).map(|(_, from)| from);
     let host = head
@@ -126,7 +152,8 @@ fn address_to(head: &mut RequestHeader, engine: SocketAddr) -> Result<()> {
         .or_else(|| head.headers.get(HOST).and_then(|host| host.to_str().ok()));
     if from.is_some_and(|from| Some(from) == host) {
         let engine = engine.to_str().unwrap_or_default();
-        head.insert_header(ORIGIN, format!("http://{engine}"))?;
+        let scheme = if secured { "https" } else { "http" };
+        head.insert_header(ORIGIN, format!("{scheme}://{engine}"))?;
     }
     head.insert_header(HOST, engine)
 }

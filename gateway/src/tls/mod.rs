@@ -1,13 +1,16 @@
 //! TLS to clients: which certificate they are shown, read from files that are followed. A change counts
-//! for the next connection; files with a fault never replace a pair without.
+//! for the next connection; files with a fault never replace a pair without. And TLS to engines: whom to believe.
 
 mod follow;
 mod pair;
+mod trust;
 
 use std::path::PathBuf;
 
 pub use follow::Certificates;
 pub use pair::TlsFault;
+pub(crate) use trust::host;
+pub use trust::{Trust, TrustError};
 
 use crate::followed::Unreadable;
 

@@ -24,7 +24,7 @@ const NO_ERROR: u32 = 0;
 
 fn over_http2() -> Served {
     let mut model = model("m", None);
-    model.effective.engine_protocol = EngineProtocol::H2c;
+    model.effective.spoken.protocol = EngineProtocol::H2c;
     model
 }
 

@@ -14,7 +14,8 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Response};
 use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -25,7 +26,7 @@ const ASK: &[u8] = br#"{"model":"m"}"#;
 
 /// What an engine does with a request.
 #[derive(Clone)]
-enum Script {
+pub(crate) enum Script {
     /// Answers once it has read all of it.
     Answer,
     /// Sends an event, and another one when it is told to; then ends, with trailers.
@@ -37,11 +38,11 @@ enum Script {
 }
 
 #[derive(Clone)]
-struct Seen {
+pub(crate) struct Seen {
     path: String,
-    authority: Option<String>,
+    pub(crate) authority: Option<String>,
     headers: HeaderMap,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
     connection: usize,
 }
 
@@ -73,8 +74,8 @@ impl Engine {
     }
 }
 
-async fn converse(
-    socket: TcpStream,
+pub(crate) async fn converse(
+    socket: impl AsyncRead + AsyncWrite + Unpin,
     connection: usize,
     script: Script,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -130,7 +131,7 @@ async fn serve(
 
 fn over_http2() -> Served {
     let mut model = model("m", Some("its-own-name"));
-    model.effective.engine_protocol = EngineProtocol::H2c;
+    model.effective.spoken.protocol = EngineProtocol::H2c;
     model
 }
 
@@ -205,6 +206,23 @@ async fn each_event_of_an_engine_that_speaks_http2_is_passed_on_at_once() {
     let answer = client.request(&Upload::post(CHAT, ask)).await.unwrap();
     assert_eq!(answer.body, b"data: 1\n\ndata: [DONE]\n\n");
     assert_eq!(answer.trailers.expect("trailers")["x-checksum"], "1");
+}
+
+#[tokio::test]
+async fn a_websocket_to_an_engine_that_speaks_nothing_but_http2_is_refused_with_the_reason() {
+    let engine = Engine::start(Script::Answer).await;
+    let world = World::new(engine.address, vec![over_http2()]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    let handshake = "GET /v1/realtime?model=m HTTP/1.1\r\nHost: g\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n";
+    client.send(handshake.as_bytes()).await.unwrap();
+    let answer = client.answer_to("GET").await.unwrap();
+    assert_eq!((answer.status(), answer.head.header("upgrade")), (502, None));
+    assert_eq!(answer.json()["error"]["code"], "engine_protocol", "{}", answer.text());
+    assert!(answer.text().contains("HTTP/1.1, by which WebSockets go"), "{}", answer.text());
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, ASK).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200, "everything else is served");
+    assert!(eventually(BOUND, || world.at_rest()).await);
 }
 
 #[tokio::test]

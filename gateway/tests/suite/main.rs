@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its own functions too"
 )]
 
+mod adapters_on_demand;
 mod admin;
 mod answers;
 mod apis;
@@ -24,7 +25,9 @@ mod floods;
 mod forms;
 mod heads;
 mod hostile;
+mod hostile_http2;
 mod http2_engines;
+mod https_engines;
 mod leaving;
 mod limits;
 mod lists;

@@ -105,6 +105,7 @@ async fn an_adapter_is_asked_for_by_its_own_name_at_the_engine_of_its_model() {
         base: ModelId::new("default", "base"),
         name: "Sql-Expert".into(),
         created: 0,
+        on_demand: None,
     };
     let models = vec![anything("base", &[])];
     let mut models = models;
@@ -145,6 +146,7 @@ fn every_id_of_the_list_can_be_called_as_it_is_listed() {
                 base: base.clone(),
                 name: name.as_str().into(),
                 created: 0,
+                on_demand: None,
             };
             let adapters = adapters.iter().enumerate().map(adapter).collect();
             let world = World::of_fleet(engine.address, Fleet::with_adapters(models, adapters).0);

@@ -3,7 +3,7 @@
 use flexinfer_testkit::eventually_async;
 use serde_json::json;
 
-use crate::serving_world::{BOUND, Serving};
+use crate::serving_world::{BOUND, Serving, get};
 
 const MODEL: &str = "
 apiVersion: inference.flexinfer.ai/v1alpha2
@@ -26,6 +26,30 @@ spec:
   source: {{type: LocalPath, uri: ./adapters/{name}}}
 "
     )
+}
+
+/// The names that the engine of the model itself lists.
+async fn known_to_the_engine(serving: &Serving) -> Vec<String> {
+    let state = serving.until_phase("base", "Ready").await;
+    let endpoint = state["endpoint"].as_str().unwrap().parse().unwrap();
+    let listed = get(endpoint, "/v1/models").await.json();
+    let name = |model: &serde_json::Value| model["id"].as_str().unwrap().to_owned();
+    listed["data"].as_array().unwrap().iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn an_adapter_that_is_not_preloaded_is_loaded_at_its_first_request() {
+    let late = adapter("late") + "  preload: false\n";
+    let files = [("base.yaml", MODEL), ("sql.yaml", &adapter("sql")), ("late.yaml", &late)];
+    let serving = Serving::start(&files).await;
+    assert_eq!(answered_by(&serving, "base").await.0, 200);
+    let known = known_to_the_engine(&serving).await;
+    assert!(known.contains(&"sql-expert".to_owned()), "{known:?}");
+    assert!(!known.contains(&"late-expert".to_owned()), "{known:?}");
+    assert_eq!(answered_by(&serving, "late-expert").await, (200, "late-expert".into()));
+    let known = known_to_the_engine(&serving).await;
+    assert!(known.contains(&"late-expert".to_owned()), "{known:?}");
+    assert_eq!(serving.engine_starts("base"), 1);
 }
 
 async fn answered_by(serving: &Serving, name: &str) -> (u16, String) {

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flexinfer_core::effective::{Effective, EngineProtocol};
+use flexinfer_core::effective::{Effective, Spoken};
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{Preferences, Roster, Strategy};
+use flexinfer_gateway::adapters::OnDemand;
 use flexinfer_gateway::labels::Labels;
 use flexinfer_gateway::lifecycle::Lifecycle;
 use flexinfer_gateway::metrics::Metrics;
@@ -21,7 +23,7 @@ use flexinfer_gateway::proxy::Proxy;
 use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
-use flexinfer_gateway::server::{self, Entrance, Running};
+use flexinfer_gateway::server::{self, Entrance, Outgoing, Running};
 use flexinfer_gateway::tls::{Certificates, TlsFiles};
 use flexinfer_telemetry::traces::Tracer;
 use futures::FutureExt;
@@ -77,7 +79,7 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         max_output_tokens: None,
         serve_paths: Vec::new(),
         api_key_secret: None,
-        engine_protocol: EngineProtocol::default(),
+        spoken: Spoken::default(),
         routing: None,
         parked: false,
     };
@@ -268,11 +270,13 @@ struct Terms {
     budget: u64,
     rules: Rules,
     tls: Option<TlsFiles>,
+    authorities: Option<PathBuf>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { limits: limits(), budget: 1 << 30, rules: Rules::default(), tls: None }
+        let (limits, rules) = (limits(), Rules::default());
+        Self { limits, budget: 1 << 30, rules, tls: None, authorities: None }
     }
 }
 
@@ -313,13 +317,20 @@ impl World {
         Self::serve(engine, Fleet::build(models).0, Terms { tls, ..Terms::default() })
     }
 
+    /// A gateway that believes the certificates of engines that `authorities` have signed.
+    pub(crate) fn trusting(engine: SocketAddr, models: Vec<Served>, authorities: &Path) -> Self {
+        let authorities = Some(authorities.to_path_buf());
+        Self::serve(engine, Fleet::build(models).0, Terms { authorities, ..Terms::default() })
+    }
+
     /// A gateway for a fleet with adapters in it.
     pub(crate) fn of_fleet(engine: SocketAddr, fleet: Fleet) -> Self {
         Self::serve(engine, fleet, Terms::default())
     }
 
     fn serve(engine: SocketAddr, fleet: Fleet, terms: Terms) -> Self {
-        let Terms { limits, budget, rules, tls } = terms;
+        let Terms { limits, budget, rules, tls, authorities } = terms;
+        let outgoing = Outgoing { threads: 2, authorities };
         let desk = Desk::new();
         for model in fleet.all() {
             desk.set_engine(model.name(), engine);
@@ -340,12 +351,13 @@ impl World {
             limits,
             budget: Arc::clone(&budget),
             lifecycle: Arc::clone(&lifecycle),
+            adapters: OnDemand::new("/models"),
             metrics: Arc::clone(&metrics),
             tracer: Tracer::default(),
         });
         let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let entrance = Entrance { listener, certificates };
-        let gateway = server::start(entrance, proxy, Arc::clone(&lifecycle), 2).unwrap();
+        let gateway = server::start(entrance, proxy, Arc::clone(&lifecycle), &outgoing).unwrap();
         Self { address: gateway.address, desk, budget, lifecycle, metrics, gateway }
     }
 

@@ -111,17 +111,20 @@ fn external_urls_are_read_or_refused() {
         ("HTTP://gpu-box", "gpu-box", 80),
         ("http://b:8000/v1/", "b", 8000),
         ("http://[::1]:9", "::1", 9),
+        ("https://api.example", "api.example", 443),
+        ("HTTPS://b:8000/v1", "b", 8000),
     ] {
         assert_eq!(address(url), Ok((host.to_owned(), port)), "{url}");
     }
     for (url, expected) in [
-        ("https://b:8000", "plain http"),
+        ("ftp://b:8000", "start with http:// or https://"),
         ("b:8000", "start with http://"),
         ("http://b:8000/api/x", "a path is not supported"),
         ("http://me:secret@b", "credentials"),
         ("http://b:0", "http://host:port"),
         ("http://:80", "http://host:port"),
         ("http://b:port", "http://host:port"),
+        ("https://:443", "http://host:port"),
     ] {
         let error = address(url).expect_err(url).to_string();
         assert!(error.contains(expected), "{url}: {error}");

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Reason, Report};
 use flexinfer_core::backends::{Backend, Gpu, Launch, ModelPlace, Placement, Platform};
-use flexinfer_core::effective::key_of_engine;
-use http::HeaderValue;
+use flexinfer_core::effective::{Spoken, key_of_engine};
 use tokio::time::{Instant, sleep};
 
 use super::failures;
 use super::life::{End, Life};
-use crate::ask::{self, Answer};
+use crate::ask::{self, Answer, Way};
 
 /// How long it may be away before requests that wait for it are told: somebody may be starting it.
 const PATIENCE_WITH_ABSENCE: Duration = Duration::from_secs(3);
@@ -39,16 +38,18 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
     };
     let launch =
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
-    let secret = key_of_engine(life.model());
+    let (secret, spoken) = (key_of_engine(life.model()), Spoken::to(life.model()));
+    let secrets = &life.shared.settings.secrets;
     // Looked up each time: a changed key counts.
-    let key = || life.shared.settings.secrets.bearer(secret.as_deref()?);
-    let address = appear(&resolve(&launch).await?, &launch, &key).await?;
+    let key = || secrets.bearer(secret.as_deref()?);
+    let way = |address| Way { address, spoken: &spoken, trust: secrets.trust(), key: key() };
+    let address = appear(&resolve(&launch).await?, &launch, &way).await?;
     life.report(Report::Ready { instance: life.instance, address });
     loop {
         sleep(BETWEEN_LOOKS).await;
         // Garbage and "not yet" are answers too; requests will show what they are worth.
-        if ask::probe(address, &launch.probe, key(), PATIENCE).await == Answer::Silence {
-            appear(&[address], &launch, &key).await?;
+        if ask::probe(&way(address), &launch.probe, PATIENCE).await == Answer::Silence {
+            appear(&[address], &launch, &way).await?;
         }
     }
 }
@@ -67,16 +68,16 @@ async fn resolve(launch: &Launch) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// Waits until it answers at one of `addresses`, and tells which.
-async fn appear(
+async fn appear<'a>(
     addresses: &[SocketAddr],
     launch: &Launch,
-    key: &(impl Fn() -> Option<HeaderValue> + Sync),
+    way: &(impl Fn(SocketAddr) -> Way<'a> + Sync),
 ) -> Result<SocketAddr, Failure> {
     let began = Instant::now();
     loop {
         let mut answer = Answer::Silence;
         for address in addresses {
-            match ask::probe(*address, &launch.probe, key(), PATIENCE).await {
+            match ask::probe(&way(*address), &launch.probe, PATIENCE).await {
                 Answer::Ready => return Ok(*address),
                 Answer::Silence => {}
                 other => answer = other,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Report};
 use flexinfer_core::backends::{Backend, Exit, Launch, ModelPlace, Placement, Platform};
+use flexinfer_core::effective::Spoken;
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
 use tokio::sync::watch;
@@ -133,6 +134,7 @@ impl Life {
             let loading = Loading {
                 backend,
                 address,
+                spoken: Spoken::to(&self.model),
                 launch: &launch,
                 output: &self.output,
                 progress: |step| self.progress(step),

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
 use flexinfer_core::backends::{Backend, Launch};
+use flexinfer_core::effective::Spoken;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::calls;
 use super::output::Output;
-use crate::ask::{self, Answer};
+use crate::ask::{self, Answer, Way};
+use crate::tls::Trust;
 
 /// How long an engine may answer garbage before it counts as broken: some frameworks answer so for
 /// the moment between opening their port and registering their paths.
@@ -22,6 +24,8 @@ const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 pub(super) struct Loading<'a, P> {
     pub(super) backend: Backend,
     pub(super) address: SocketAddr,
+    /// What it is spoken to in.
+    pub(super) spoken: Spoken,
     pub(super) launch: &'a Launch,
     pub(super) output: &'a Output,
     /// Takes the progress.
@@ -52,9 +56,12 @@ impl<P: Fn(Progress)> Loading<'_, P> {
     async fn answer(&self, began: Instant, deadline: Instant) -> Result<(), Failure> {
         let mut garbage: Option<(Instant, String)> = None;
         let mut told = Told::default();
+        // Never asked: engines of our own are spoken to without TLS.
+        let trust = Trust::default();
         loop {
             let elapsed = began.elapsed();
-            let asked = ask::probe(self.address, &self.launch.probe, None, patience(elapsed));
+            let way = Way { address: self.address, spoken: &self.spoken, trust: &trust, key: None };
+            let asked = ask::probe(&way, &self.launch.probe, patience(elapsed));
             match timeout_at(deadline, asked).await.unwrap_or(Answer::Silence) {
                 Answer::Ready => return Ok(()),
                 Answer::NotYet | Answer::Silence => garbage = None,
