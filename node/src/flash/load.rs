@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -56,7 +57,9 @@ fn once(
     let look = || walk(&arguments.src, arguments.root.as_deref(), &wishes);
     let seen = look()?;
     let found = wishes.choose(seen.iter().map(|entry| entry.found.clone()).collect());
-    let plan = Plan::new(found, |path| present(&path.below(&arguments.dst)));
+    let fresh = is_fresh(&arguments.dst);
+    let there = |path: &RelativePath| present(&path.below(&arguments.dst));
+    let plan = Plan::new(found, |path| if fresh { None } else { there(path) });
     let entries = in_order(&plan, &seen);
     // Most files of a folder with a great many are of no format that could be checked.
     let checkable = |entry: &&&Entry| Format::of(entry.found.path.file_name()).is_some();
@@ -90,6 +93,12 @@ fn once(
         arguments.dst.display()
     );
     Ok(())
+}
+
+/// Whether nothing is in the destination but what is our own. Then none of a great many files is looked for.
+fn is_fresh(destination: &Path) -> bool {
+    let ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == OURS);
+    fs::read_dir(destination).is_ok_and(|mut entries| entries.all(ours))
 }
 
 fn present(path: &Path) -> Option<Present> {
