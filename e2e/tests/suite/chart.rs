@@ -56,7 +56,6 @@ async fn the_objects_when_everything_is_asked_for() {
             "controller.replicas=2",
             "controller.runtime.flashLoader.tmpfsSizeLimit=24Gi",
             "controller.runtime.flashLoader.exclude={*.bin,*.pth}",
-            "controller.webhooks.enabled=true",
             "controller.webhooks.failurePolicy=Fail",
             "controller.webhooks.namespaceSelector.matchLabels.models=yes",
             "controller.backendImages.DEFAULT_VLLM_IMAGE=registry.local/vllm:1",

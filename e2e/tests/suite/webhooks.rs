@@ -2,6 +2,8 @@
 //! that it makes and renews itself.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
@@ -27,33 +29,51 @@ struct Door {
 
 impl Door {
     async fn new(settings: &[&str]) -> Self {
+        let door = Self::before_any_chart().await;
+        door.helm("install", settings).await;
+        door
+    }
+
+    async fn before_any_chart() -> Self {
         let models = Models::new().await;
         let world = &models.world;
         let node = Node::new(&world.namespace).label("test", &world.namespace);
         let images = Images::of_this_workspace();
         let kubelet = Kubelet::start(&world.cluster, vec![node], images).await.unwrap();
-        let door = Self { models, kubelet };
-        door.helm("install", settings).await;
-        door
+        Self { models, kubelet }
     }
 
     /// Installs or upgrades, and waits until the controllers can be asked.
     async fn helm(&self, verb: &str, settings: &[&str]) {
-        let world = &self.models.world;
-        let chart = checkout().join("chart").display().to_string();
-        let usual = [
-            "crds.install=false,proxy.enabled=false,agent.enabled=false".to_owned(),
-            "controller.webhooks.enabled=true".to_owned(),
-            format!("controller.image={},node.image={}", images::CONTROLLER, images::NODE),
-            format!("proxy.image={}", images::SIMULATOR),
-            format!("controller.nodeSelector.test={}", world.namespace),
-        ];
-        let mut arguments = vec![verb, "flexinfer", &chart, "--namespace", &world.namespace];
-        arguments.extend(["--wait", "--timeout=3m"]);
-        let settings = usual.iter().map(String::as_str).chain(settings.iter().copied());
-        arguments.extend(settings.flat_map(|setting| ["--set", setting]));
-        let printed = world.cluster.helm().run(&arguments).await.unwrap();
+        let printed = self.try_helm(verb, &checkout().join("chart"), "", settings).await;
         assert!(printed.success, "{}\n{}", printed.stderr, self.log());
+    }
+
+    /// The same with a chart in which ours has its values `below` something.
+    async fn try_helm(
+        &self,
+        verb: &str,
+        chart: &Path,
+        below: &str,
+        settings: &[&str],
+    ) -> Printed {
+        let namespace = &self.models.world.namespace;
+        let usual = [
+            "crds.install=false".to_owned(),
+            "proxy.enabled=false".to_owned(),
+            "agent.enabled=false".to_owned(),
+            format!("controller.image={}", images::CONTROLLER),
+            format!("node.image={}", images::NODE),
+            format!("proxy.image={}", images::SIMULATOR),
+            format!("controller.nodeSelector.test={namespace}"),
+        ];
+        let chart = chart.display().to_string();
+        let mut line = [verb, "flexinfer", &chart, "--namespace", namespace].map(str::to_owned).to_vec();
+        line.extend(["--wait", "--timeout=3m"].map(str::to_owned));
+        let settings = usual.iter().map(String::as_str).chain(settings.iter().copied());
+        line.extend(settings.map(|setting| format!("--set={below}{setting}")));
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        self.models.world.cluster.helm().run(&line).await.unwrap()
     }
 
     async fn try_to_apply(&self, model: &Value) -> Printed {
@@ -88,6 +108,17 @@ impl Door {
             (format!("--replicas={}", pods.stdout.lines().count()) == replicas).then_some(())
         })
         .await;
+    }
+
+    /// What the status says of a Model that was stored and cannot work.
+    async fn told_afterwards(&self, model: &str) -> String {
+        let world = &self.models.world;
+        let models: Api<Model> = Api::namespaced(world.client.clone(), &world.namespace);
+        eventually("the status says it", async || {
+            let status = models.get(model).await.unwrap().status?;
+            status.message.filter(|_| status.phase == Some(Phase::Failed))
+        })
+        .await
     }
 
     /// What the controllers wrote so far, for a test that fails.
@@ -170,13 +201,7 @@ async fn while_nobody_answers_models_are_stored_or_refused_as_the_chart_says() {
     assert!(stored.success, "{}", stored.stderr);
     // What was not refused is told afterwards.
     door.scale(1).await;
-    let typed: Api<Model> =
-        Api::namespaced(door.models.world.client.clone(), &door.models.world.namespace);
-    let message = eventually("the status says it", async || {
-        let status = typed.get("m").await.unwrap().status?;
-        status.message.filter(|_| status.phase == Some(Phase::Failed))
-    })
-    .await;
+    let message = door.told_afterwards("m").await;
     assert!(message.contains("simulator"), "{message}");
     // And it holds up no edit of anything else, not even its end.
     let labelled = door.models.kubectl(&["label", "model", "m", "team=a"], "").await;
@@ -189,6 +214,50 @@ async fn while_nobody_answers_models_are_stored_or_refused_as_the_chart_says() {
     door.scale(0).await;
     let refused = door.try_to_apply(&misspelt("m")).await;
     assert!(refused.stderr.contains("failed calling webhook"), "{refused:?}");
+}
+
+/// A chart that brings ours, and with it Models of its own.
+fn chart_with_models(chart: &Path, models: &[Value]) {
+    let ours = checkout().join("chart");
+    for folder in ["charts", "templates"] {
+        fs::create_dir(chart.join(folder)).unwrap();
+    }
+    let about = "{apiVersion: v2, name: shop, version: 1.0.0}";
+    fs::write(chart.join("Chart.yaml"), about).unwrap();
+    std::os::unix::fs::symlink(ours, chart.join("charts/flexinfer")).unwrap();
+    let models: Vec<String> = models.iter().map(Value::to_string).collect();
+    fs::write(chart.join("templates/models.yaml"), models.join("\n---\n")).unwrap();
+}
+
+#[tokio::test]
+async fn models_that_come_with_the_controller_are_stored_before_it_answers_unless_that_is_refused() {
+    let door = Door::before_any_chart().await;
+    let chart = tempfile::tempdir().unwrap();
+    let good = model("good", &json!({ "backend": "simulator" }));
+    chart_with_models(chart.path(), &[good, misspelt("m")]);
+    // As long as the test needs it, nobody is up who could answer.
+    let strict = ["controller.replicas=0", "controller.webhooks.failurePolicy=Fail"];
+    let refused = door.try_helm("install", chart.path(), "flexinfer.", &strict).await;
+    assert!(!refused.success && refused.stderr.contains("failed calling webhook"), "{refused:?}");
+    let namespace = &door.models.world.namespace;
+    let uninstall = ["uninstall", "flexinfer", "--namespace", namespace, "--wait"];
+    let gone = door.models.world.cluster.helm().run(&uninstall).await.unwrap();
+    assert!(gone.success, "{}", gone.stderr);
+
+    let nobody = ["controller.replicas=0"];
+    let installed = door.try_helm("install", chart.path(), "flexinfer.", &nobody).await;
+    assert!(installed.success, "{}", installed.stderr);
+    door.scale(1).await;
+    let message = door.told_afterwards("m").await;
+    assert!(message.contains("simulator"), "{message}");
+    let world = &door.models.world;
+    let models: Api<Model> = Api::namespaced(world.client.clone(), &world.namespace);
+    eventually("the other one is looked after", async || {
+        let status = models.get("good").await.unwrap().status?;
+        (status.phase == Some(Phase::Idle)).then_some(())
+    })
+    .await;
+    assert!(door.asked().await.stderr.contains(REFUSED), "from now on it is asked");
 }
 
 #[tokio::test]

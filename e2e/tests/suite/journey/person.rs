@@ -80,6 +80,14 @@ impl Person {
         self.kubectl(&["apply", "--filename", "-"], manifest).await;
     }
 
+    /// What is said to a Model that is not stored.
+    pub(crate) async fn is_refused(&self, manifest: &str) -> String {
+        let apply = ["--namespace", NAMESPACE, "apply", "--filename", "-"];
+        let printed = self.cluster.kubectl().run_with_input(&apply, manifest).await.unwrap();
+        assert!(!printed.success, "it was taken: {}\n{}", printed.stdout, self.logs());
+        printed.stderr
+    }
+
     async fn phase(&self, model: &str) -> String {
         self.kubectl(&["get", "model", model, "--output=jsonpath={.status.phase}"], "").await.stdout
     }
