@@ -32,8 +32,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(client: Client, leadership: Leadership) -> Self {
-        let reporter = Reporter::from(keys::FIELD_MANAGER);
-        let recorder = Recorder::new(client.clone(), reporter);
+        let recorder = recorder(&client);
         Self { client, recorder, leadership, tracer: Tracer::of_this_process() }
     }
 
@@ -65,7 +64,7 @@ impl Writer {
         let left = self.leadership.left().ok_or(Error::LeadLost)?;
         let limit = left.min(LONGEST);
         let span = self.tracer.asking("controller.write");
-        span.note("flexinfer.act", act.clone());
+        span.note_with("flexinfer.act", || act.clone());
         let written = match timeout(limit, write).await {
             Ok(Ok(written)) => return Ok(written),
             Ok(Err(source)) => Error::Refused { act, source: Box::new(source) },
@@ -77,7 +76,7 @@ impl Writer {
 
     /// Tells about a Model. One that cannot be told is only logged: the status says it too.
     pub(super) async fn announce(&self, model: &Model, announcement: Announcement) {
-        let Announcement { warning, reason, note } = announcement;
+        let Announcement { warning, reason, note, own } = announcement;
         let event = Event {
             type_: if warning { EventType::Warning } else { EventType::Normal },
             action: reason.clone(),
@@ -86,10 +85,16 @@ impl Writer {
             secondary: None,
         };
         let about = model.object_ref(&());
-        let told =
-            self.guarded("record an event".to_owned(), self.recorder.publish(&event, &about));
+        // One that has recorded nothing yet has nothing to count this with.
+        let recorder = if own { recorder(&self.client) } else { self.recorder.clone() };
+        let told = self.guarded("record an event".to_owned(), recorder.publish(&event, &about));
         if let Err(error) = told.await {
             tracing::warn!(%error, "an event was not recorded");
         }
     }
+}
+
+/// Records events, and counts those that are alike as one.
+fn recorder(client: &Client) -> Recorder {
+    Recorder::new(client.clone(), Reporter::from(keys::FIELD_MANAGER))
 }

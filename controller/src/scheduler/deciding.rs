@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use flexinfer_core::placement::score::{Candidate, Weights, rank};
 use flexinfer_core::placement::{FairShare, Node, Pod, Refusal, Tenant, refusal};
+use flexinfer_telemetry::traces::Tracer;
 
 use super::arguments::Arguments;
 use super::metrics::{Metrics, Phase};
@@ -18,6 +19,7 @@ pub(super) struct Extender {
     weights: Weights,
     fair_share: Option<FairShare>,
     tenant_label: Option<String>,
+    pub(super) tracer: Tracer,
     pub(super) metrics: Metrics,
     pub(super) recent: Recent,
 }
@@ -29,6 +31,7 @@ impl Extender {
             weights: arguments.weights(),
             fair_share: arguments.fair_share(),
             tenant_label: arguments.tenant_label().map(str::to_owned),
+            tracer: Tracer::of_this_process(),
             metrics,
             recent: Recent::default(),
         }

@@ -9,7 +9,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use flexinfer_telemetry::traces::{Span, Tracer};
+use flexinfer_telemetry::traces::Span;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -55,12 +55,12 @@ fn router(extender: Arc<Extender>) -> Router {
 }
 
 async fn filter(State(extender): State<Arc<Extender>>, head: HeaderMap, body: Bytes) -> Response {
-    let span = Tracer::of_this_process().answering("scheduler.filter", &head);
+    let span = extender.tracer.answering("scheduler.filter", &head);
     answer(extender.filter(&body), &span)
 }
 
 async fn score(State(extender): State<Arc<Extender>>, head: HeaderMap, body: Bytes) -> Response {
-    let span = Tracer::of_this_process().answering("scheduler.score", &head);
+    let span = extender.tracer.answering("scheduler.score", &head);
     answer(extender.score(&body), &span)
 }
 

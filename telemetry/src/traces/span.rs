@@ -86,6 +86,13 @@ impl Span {
         }
     }
 
+    /// Notes what it takes some work to say; nothing is done where nobody is told.
+    pub fn note_with<V: Into<Value>>(&self, key: &'static str, value: impl FnOnce() -> V) {
+        if self.is_told() {
+            self.note(key, value());
+        }
+    }
+
     /// Notes that it failed, and by which kind of failure.
     pub fn fail(&self, kind: &str) {
         let Some(begun) = &self.0 else { return };

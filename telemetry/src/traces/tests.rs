@@ -33,6 +33,7 @@ async fn a_span_is_a_part_of_the_senders_and_its_parts_are_parts_of_it() {
         let whole = tracer.answering("whole", &head);
         let part = whole.asking("part");
         part.note("tries", 2);
+        part.note_with("said", || "in words");
         part.fail("reset");
         let headers: HeaderMap = part.headers().into_iter().collect();
         let carried = headers.get("traceparent").unwrap().to_str().unwrap();
@@ -46,6 +47,7 @@ async fn a_span_is_a_part_of_the_senders_and_its_parts_are_parts_of_it() {
     assert_eq!((whole.trace.as_str(), whole.parent.as_str()), (TRACE, SENDER));
     assert_eq!((part.trace.as_str(), &part.parent), (TRACE, &whole.id));
     assert_eq!(part.notes.get("tries").map(String::as_str), Some("2"));
+    assert_eq!(part.notes.get("said").map(String::as_str), Some("in words"));
     assert!(part.failed && !whole.failed);
     let program = |key| whole.program.get(key).map(String::as_str);
     assert_eq!(program("service.name"), Some("a-service"));
@@ -97,6 +99,7 @@ async fn what_a_span_is_around_becomes_its_parts() {
 fn without_a_collector_a_span_is_nothing() {
     let span = Tracer::of_this_process().answering("whole", &HeaderMap::new());
     span.note("key", 1);
+    span.note_with("key", || -> i64 { panic!("made for nobody") });
     span.fail("in vain");
     assert!(!span.is_told() && !span.asking("part").is_told());
     assert!(span.headers().is_empty() && span.trace().is_none());
