@@ -72,7 +72,7 @@ impl Reconciler {
             let turn = self.world.queue.next().await;
             let group = turn.key().clone();
             let span = self.tracer.doing("controller.reconcile");
-            span.note("flexinfer.group", group.to_string());
+            span.note_with("flexinfer.group", || group.to_string());
             let result = span.around(Box::pin(self.look(&group))).await;
             if let Err(error) = &result {
                 span.fail(&error.to_string());
@@ -130,8 +130,7 @@ impl Reconciler {
         if told || error.is_conflict() || error.is_absence() {
             return;
         }
-        let announcement =
-            Announcement { warning: true, reason: "Refused".to_owned(), note: error.to_string() };
+        let announcement = Announcement::new(true, "Refused", error.to_string());
         self.writer.announce(&member.model, announcement).await;
     }
 
@@ -174,8 +173,8 @@ impl Reconciler {
         self.take_step(member, caching).await?;
         self.apply_engine(member, engine).await?;
         self.speeds.saw(member, measured.as_ref(), &status);
+        self.metrics.saw(member, &status, verdict.as_ref());
         self.report(member, status, verdict.as_ref(), announcements).await?;
-        self.metrics.saw(member, verdict.as_ref());
         self.make_jobs(member, jobs).await?;
         self.prune(member, leftovers).await?;
         self.let_go(member, finalizer).await

@@ -46,8 +46,5 @@ impl Reconciler {
 fn ours(mut status: ModelStatus) -> ModelStatus {
     status.last_active_time = None;
     status.traffic = Vec::new();
-    if let Some(metrics) = &mut status.metrics {
-        metrics.avg_latency_ms = None;
-    }
     status
 }

@@ -45,6 +45,8 @@ pub struct Summary {
 /// How numbers spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
+    /// Their sum by their number.
+    pub mean: f64,
     /// Half of them are no larger.
     pub median: f64,
     /// 95 of 100 are no larger.
@@ -101,7 +103,9 @@ impl Spread {
         // The smallest number that so many of a hundred do not exceed.
         let rank = |percent: usize| (sorted.len() * percent).div_ceil(100).saturating_sub(1);
         let at = |percent: usize| sorted.get(rank(percent)).copied();
-        Some(Self { median: at(50)?, p95: at(95)?, largest: at(100)? })
+        #[expect(clippy::cast_precision_loss, reason = "nobody measures 2^52 times")]
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        Some(Self { mean, median: at(50)?, p95: at(95)?, largest: at(100)? })
     }
 }
 
@@ -153,8 +157,8 @@ mod tests {
     #[test]
     fn a_spread_names_numbers_that_were_there() {
         let spread = Spread::of((1..=20).rev().map(f64::from)).unwrap();
-        assert_eq!(spread, Spread { median: 10.0, p95: 19.0, largest: 20.0 });
+        assert_eq!(spread, Spread { mean: 10.5, median: 10.0, p95: 19.0, largest: 20.0 });
         let one = Spread::of(std::iter::once(3.0)).unwrap();
-        assert_eq!(one, Spread { median: 3.0, p95: 3.0, largest: 3.0 });
+        assert_eq!(one, Spread { mean: 3.0, median: 3.0, p95: 3.0, largest: 3.0 });
     }
 }

@@ -44,6 +44,8 @@ pub struct Measured {
     pub duration_seconds: f64,
     /// Requests that were measured.
     pub samples: u64,
+    /// Milliseconds to the end of an answer, on average; `None` where none ended.
+    pub latency_ms: Option<f64>,
     /// When it ended: RFC 3339, UTC.
     pub timestamp: String,
 }
@@ -118,6 +120,7 @@ impl Subject {
             completion_tokens: measured.completion_tokens,
             duration_seconds: measured.duration_seconds,
             samples: measured.samples,
+            avg_latency_ms: measured.latency_ms,
             timestamp: &measured.timestamp,
         };
         let meta = serde_json::to_string(&meta).unwrap_or_default();
@@ -152,9 +155,20 @@ pub fn tokens_per_second(results: &BTreeMap<String, String>, subject: &Subject) 
 
 /// How long the measurement of `subject` took, in seconds, by the ConfigMap of all results.
 pub fn duration_seconds(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
+    noted(results, subject, "durationSeconds")
+}
+
+/// How many milliseconds an answer of `subject` took on average, by the ConfigMap of all results; `None` also where
+/// nobody noted it, as the original did not.
+pub fn latency_ms(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
+    noted(results, subject, "avgLatencyMs")
+}
+
+/// A number that was noted beside a result.
+fn noted(results: &BTreeMap<String, String>, subject: &Subject, key: &str) -> Option<f64> {
     let meta = results.get(&format!("meta_{}", subject.key()))?;
     let meta: serde_json::Value = serde_json::from_str(meta).ok()?;
-    meta.get("durationSeconds")?.as_f64().filter(|seconds| *seconds >= 0.0)
+    meta.get(key)?.as_f64().filter(|number| *number >= 0.0)
 }
 
 /// The tokens per second in the ConfigMap of one deployment, as [`Subject::of_deployment`] writes it.
@@ -172,6 +186,8 @@ struct Meta<'a> {
     completion_tokens: u64,
     duration_seconds: f64,
     samples: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    avg_latency_ms: Option<f64>,
     timestamp: &'a str,
 }
 
@@ -206,6 +222,7 @@ mod tests {
             completion_tokens: 640,
             duration_seconds: 12.8,
             samples: 5,
+            latency_ms: Some(2560.0),
             timestamp: "2026-01-02T03:04:05Z".to_owned(),
         }
     }
@@ -241,10 +258,22 @@ mod tests {
         assert_eq!(tokens_per_second(&entries, &other), None);
         assert_eq!(duration_seconds(&entries, &subject()), Some(12.8));
         assert_eq!(duration_seconds(&entries, &other), None);
+        assert_eq!(latency_ms(&entries, &subject()), Some(2560.0));
         let meta = entries.get(&format!("meta_{}", subject().key())).unwrap();
         let meta = serde_json::from_str::<serde_json::Value>(meta).unwrap();
         assert_eq!(meta["deviceClass"], subject().device_class.to_string());
         assert_eq!(meta["completionTokens"], 640);
+    }
+
+    #[test]
+    fn a_result_of_the_originals_says_nothing_of_answers() {
+        let original = r#"{"tokensPerSecond":50.0,"durationSeconds":12.8}"#.to_owned();
+        let entries = BTreeMap::from([(format!("meta_{}", subject().key()), original)]);
+        assert_eq!(latency_ms(&entries, &subject()), None);
+        let none = Measured { latency_ms: None, ..measured() };
+        let noted =
+            subject().entries(&none).into_values().any(|entry| entry.contains("avgLatency"));
+        assert!(!noted, "a latency that nobody measured");
     }
 
     #[test]

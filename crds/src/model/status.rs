@@ -177,13 +177,13 @@ pub struct Traffic {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// Tokens per second.
+    /// Tokens per second, when it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<String>,
     /// Seconds from start to ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_time_seconds: Option<String>,
-    /// Milliseconds to a whole answer, on average.
+    /// Milliseconds to a whole answer, on average, when it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub avg_latency_ms: Option<String>,
 }

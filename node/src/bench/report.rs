@@ -76,6 +76,7 @@ impl Report {
             completion_tokens: summary.completion_tokens,
             duration_seconds: summary.duration_seconds,
             samples: summary.samples,
+            latency_ms: summary.whole_seconds.map(|spread| spread.mean * 1000.0),
             timestamp: self.timestamp.clone(),
         };
         let method = Method {

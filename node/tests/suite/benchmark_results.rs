@@ -170,6 +170,7 @@ fn the_speed_is_the_engines_and_belongs_to_the_node_that_served() {
     let meta = all.iter().find(|(key, _)| key.starts_with("meta_bench_")).unwrap().1;
     let meta: Value = serde_json::from_str(meta).unwrap();
     assert_eq!(meta["deviceClass"], "vendor=,arch=sm_90,vram=,count=1,int4=");
+    assert!(meta["avgLatencyMs"].as_f64().is_some_and(|latency| latency > 0.0), "{meta}");
     assert_eq!(all.len(), 2, "again and again is one result: {all:?}");
 }
 

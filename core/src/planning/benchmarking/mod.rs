@@ -58,6 +58,8 @@ pub struct Measured {
     pub tokens_per_second: f64,
     /// How long it took to measure, in seconds, where that was noted.
     pub duration_seconds: Option<f64>,
+    /// Milliseconds to the end of an answer, on average, where that was noted.
+    pub latency_ms: Option<f64>,
 }
 
 /// What follows for the model that `blueprint` draws.
@@ -95,6 +97,7 @@ fn found(
     Some(Measured {
         tokens_per_second: benchmarks::tokens_per_second(results, &subject)?,
         duration_seconds: benchmarks::duration_seconds(results, &subject),
+        latency_ms: benchmarks::latency_ms(results, &subject),
         class: class.clone(),
     })
 }

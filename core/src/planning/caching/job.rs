@@ -21,8 +21,13 @@ pub(super) struct Sight<'a> {
     pub(super) token: Option<&'a str>,
     /// How long it is left alone after it failed.
     pub(super) rest: Duration,
+    /// Since when something has been awaited that somebody else may put there at any time, if anything is.
+    pub(super) awaited: Option<Timestamp>,
     pub(super) now: Timestamp,
 }
+
+/// How soon it is looked again for what somebody else may have put there.
+const SHORTEST: Duration = Duration::from_secs(15);
 
 /// How a Job stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,13 +100,22 @@ fn hindrance(reason: Option<Reason>) -> LoadHindrance {
 
 /// How long it is left alone: for ever, if only somebody's change can help.
 fn rest(failed: &JobCondition, sight: &Sight<'_>) -> Option<Duration> {
-    // A volume that is full may be grown; nothing tells us when.
-    if sight.reason.is_some_and(|reason| !reason.transient() && reason != Reason::DiskFull) {
-        return None;
-    }
     let since = failed.last_transition_time.as_ref().map_or(sight.now, |time| time.0);
-    let passed = Duration::try_from(sight.now.duration_since(since)).unwrap_or_default();
-    Some(sight.rest.saturating_sub(passed))
+    // A volume that is full may be grown; nothing tells us when.
+    let lasts =
+        sight.reason.is_some_and(|reason| !reason.transient() && reason != Reason::DiskFull);
+    let rest = match sight.awaited {
+        _ if !lasts => sight.rest,
+        None => return None,
+        // Each wait is as long as all before it together.
+        Some(awaited) => between(awaited, since).clamp(SHORTEST.min(sight.rest), sight.rest),
+    };
+    Some(rest.saturating_sub(between(since, sight.now)))
+}
+
+/// How long passed from `early` to `late`; nothing where they are in another order.
+fn between(early: Timestamp, late: Timestamp) -> Duration {
+    Duration::try_from(late.duration_since(early)).unwrap_or_default()
 }
 
 fn message(failed: &JobCondition, exit: Option<&Exit>) -> String {

@@ -38,6 +38,8 @@ pub struct Seen<'a> {
     pub claim: Option<&'a PersistentVolumeClaim>,
     /// The claim that they are copied from.
     pub source: Option<&'a PersistentVolumeClaim>,
+    /// Since when the model has waited for its weights, by its status.
+    pub awaited_since: Option<Timestamp>,
     /// The Job that fills the claim.
     pub job: Option<&'a Job>,
     /// How the last pod of that Job ended, if it did.
@@ -150,13 +152,23 @@ fn by_jobs(blueprint: &Blueprint<'_>, uid: &str, seen: Seen<'_>) -> Result<Cachi
     let Some(filler) = blueprint.filling_job(uid)? else {
         return Ok(Caching::open(ConditionReason::PvcBound, "the claim is there"));
     };
-    let filled = Task::filling(&weights.filling).next(seen.job, seen.exit, filler, seen);
+    let task = Task::filling(&weights.filling, others_claim(&weights.filling, seen));
+    let filled = task.next(seen.job, seen.exit, filler, seen);
     Ok(match (quantizer, &weights.quantized) {
         (Some(quantizer), Some(quantized)) if filled.ready => {
             quantizing(quantized, quantizer, seen)
         }
         _ => filled,
     })
+}
+
+/// The claim whose content somebody else sees to, where that has to be there.
+fn others_claim<'a>(filling: &Filling, seen: Seen<'a>) -> Option<&'a PersistentVolumeClaim> {
+    match filling {
+        Filling::Checked(_) => seen.claim,
+        Filling::ByJob(works) if matches!(works.first(), Some(Work::Copy { .. })) => seen.source,
+        _ => None,
+    }
 }
 
 impl Caching {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
 use flexinfer_crds::model::JobPhase;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::jiff::Timestamp;
 
 use super::job::{Sight, Standing, standing};
 use super::{CacheStep, Caching, Exit, Seen};
@@ -29,11 +31,13 @@ pub(super) struct Task {
     rest: Duration,
     /// Whether the program is ours, so that its exit status tells why it failed.
     ours: bool,
+    /// Since when there has been a claim whose content somebody else sees to, where that is what has to be there.
+    others_since: Option<Timestamp>,
 }
 
 impl Task {
     /// Getting the weights to where they are held, or looking whether they are there.
-    pub(super) fn filling(filling: &Filling) -> Self {
+    pub(super) fn filling(filling: &Filling, others: Option<&PersistentVolumeClaim>) -> Self {
         let (what, running) = match filling {
             Filling::Checked(_) => ("looking at the weights", ConditionReason::CacheCheck),
             Filling::ByJob(works) if matches!(works.first(), Some(Work::Copy { .. })) => {
@@ -49,6 +53,10 @@ impl Task {
             done: ConditionReason::PrefetchSucceeded,
             rest: REST,
             ours: true,
+            others_since: others.map(|claim| {
+                let made = claim.metadata.creation_timestamp.as_ref();
+                made.map_or(Timestamp::MIN, |made| made.0)
+            }),
         }
     }
 
@@ -62,6 +70,7 @@ impl Task {
             done: ConditionReason::PrefetchSucceeded,
             rest: LONG_REST,
             ours: false,
+            others_since: None,
         }
     }
 
@@ -86,7 +95,10 @@ impl Task {
         let reason = exit
             .filter(|_| self.ours)
             .and_then(|exit| u8::try_from(exit.status).ok().and_then(Reason::of_exit_status));
-        let sight = Sight { exit, reason, token: seen.token, rest: self.rest, now: seen.now };
+        let Seen { token, now, awaited_since, .. } = seen;
+        // What was before the claim was made is no wait for what is on it.
+        let awaited = self.others_since.map(|since| since.max(awaited_since.unwrap_or(now)));
+        let sight = Sight { exit, reason, token, rest: self.rest, awaited, now };
         let name = job.metadata.name.clone();
         let caching = self.told(standing(job, &wanted, &sight), name.clone().unwrap_or_default());
         Caching { job_name: name.filter(|_| caching.job.is_some()), ..caching }

@@ -1,7 +1,9 @@
 //! What the decision about a group is told of each member.
 
+use flexinfer_crds::model::Phase;
+
 use super::objects::Drawn;
-use super::{Candidate, Engine, Seen, deleted_at, last_load};
+use super::{Candidate, Engine, Record, Seen, deleted_at, last_load};
 use crate::effective::Effective;
 
 pub(super) fn candidate<'a>(
@@ -18,6 +20,14 @@ pub(super) fn candidate<'a>(
         deleted: deleted_at(member.model).is_some(),
         evicted: drawn.pressure.evict,
         last_load: last_load(member.model.status.as_ref()),
-        record: member.record.clone(),
+        record: record(member),
     }
+}
+
+/// What was remembered of it. How it came to its GPU is told when its status turns to Ready, and over then: an engine
+/// that is started anew later did not come by that swap.
+fn record(member: &Seen<'_>) -> Record {
+    let phase = member.model.status.as_ref().and_then(|status| status.phase);
+    let coming = member.record.coming.filter(|_| phase != Some(Phase::Ready));
+    Record { coming, ..member.record.clone() }
 }

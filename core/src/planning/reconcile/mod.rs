@@ -282,7 +282,7 @@ fn want(
         cached: met.as_ref(),
         cache: memory.status(cache),
         benchmark: benchmarking.standing.as_ref(),
-        tokens_per_second: benchmarking.measured.as_ref().map(|found| found.tokens_per_second),
+        measured: benchmarking.measured.as_ref(),
         caching: substage,
         kv_cache: pressure.status,
         now: observed.now,

@@ -7,6 +7,7 @@ use flexinfer_crds::keys;
 use flexinfer_crds::model::{CacheStatus, LoadingSubstage};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
 
 use super::{CacheStep, Observed, Seen};
 use crate::planning::caching::{self, Caching, Exit, caching};
@@ -49,6 +50,7 @@ pub(super) fn weights(
     let seen = caching::Seen {
         claim: held,
         source: source_of(blueprint).and_then(claim),
+        awaited_since: awaited_since(member),
         job,
         exit: exit.as_ref(),
         quantizer,
@@ -71,6 +73,14 @@ pub(super) fn weights(
     });
     let met = ready.then_some((reason, message));
     Ok((Weights { step, met, cache, substage, look_again }, obstacle))
+}
+
+/// Since when its weights have not been there, by its status.
+fn awaited_since(member: &Seen<'_>) -> Option<Timestamp> {
+    let conditions = member.model.status.iter().flat_map(|status| &status.conditions);
+    let kind: &str = ConditionType::Cached.into();
+    let mut awaited = conditions.filter(|found| found.type_ == kind && found.status == "False");
+    awaited.next().map(|found| found.last_transition_time.0)
 }
 
 /// Whether a Job that was made for the model is this `component`.

@@ -17,6 +17,15 @@ pub struct Announcement {
     pub reason: String,
     /// One line for people.
     pub note: String,
+    /// Whether it is an event of its own, however often the like was told: what it says is of this time alone.
+    pub own: bool,
+}
+
+impl Announcement {
+    /// One that is counted with those like it.
+    pub fn new(warning: bool, reason: &str, note: String) -> Self {
+        Self { warning, reason: reason.to_owned(), note, own: false }
+    }
 }
 
 /// Conditions whose loss is told; that of the others shows in the phase.
@@ -50,19 +59,21 @@ fn phase_change(
         return None;
     }
     let message = new.message.clone().unwrap_or_default();
+    let swapped = swapped_in(coming).filter(|_| now == Phase::Ready);
+    let own = swapped.is_some();
     let (warning, reason, note) = match (before, now) {
         (None, Phase::Idle) | (_, Phase::Pending) if !waits_for_its_turn(new) => return None,
         (_, Phase::Pending) => (false, "Queued", message),
         (Some(Phase::Ready | Phase::Loading), Phase::Idle) => (false, "Sleeping", message),
         (_, Phase::Idle) => return None,
         (_, Phase::Loading) => (false, "Loading", "an engine is loading".to_owned()),
-        (_, Phase::Ready) => (false, "Ready", loaded_in(new, coming)),
+        (_, Phase::Ready) => (false, "Ready", loaded_in(new, swapped)),
         (_, Phase::Preempted) => (false, "Preempted", message),
         // The condition that was lost says it.
         (_, Phase::Failed) if broken(new).is_some() => return None,
         (_, Phase::Failed) => (true, "Failed", message),
     };
-    Some(Announcement { warning, reason: reason.to_owned(), note })
+    Some(Announcement { own, ..Announcement::new(warning, reason, note) })
 }
 
 fn waits_for_its_turn(status: &ModelStatus) -> bool {
@@ -71,21 +82,22 @@ fn waits_for_its_turn(status: &ModelStatus) -> bool {
 }
 
 /// How long it took to get there, by phase where it came by a swap.
-fn loaded_in(status: &ModelStatus, coming: Option<&Coming>) -> String {
+fn loaded_in(status: &ModelStatus, swapped: Option<String>) -> String {
     let seconds = status.metrics.as_ref().and_then(|metrics| metrics.load_time_seconds.as_ref());
     let loading = seconds.map(|seconds| format!("loading took {seconds} s"));
-    let swap = coming.and_then(|coming| {
-        let (drained, started) = (coming.drained?, coming.started?);
-        let draining = drained.since(coming.decided).as_secs_f64();
-        let stopping = started.since(drained).as_secs_f64();
-        let swapped = started > coming.decided;
-        swapped.then(|| {
-            format!("draining the other took {draining:.1} s, stopping it {stopping:.1} s")
-        })
-    });
     let parts: Vec<String> =
-        ["serving".to_owned()].into_iter().chain(swap).chain(loading).collect();
+        ["serving".to_owned()].into_iter().chain(swapped).chain(loading).collect();
     parts.join("; ")
+}
+
+/// How long it took to get the GPU, where another had it.
+fn swapped_in(coming: Option<&Coming>) -> Option<String> {
+    let Coming { decided, drained, started } = *coming?;
+    let (drained, started) = (drained?, started?);
+    let draining = drained.since(decided).as_secs_f64();
+    let stopping = started.since(drained).as_secs_f64();
+    (started > decided)
+        .then(|| format!("draining the other took {draining:.1} s, stopping it {stopping:.1} s"))
 }
 
 fn draining(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
@@ -99,7 +111,7 @@ fn draining(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement
         return None;
     }
     let note = format!("finishing what it serves; {by} takes the GPU");
-    Some(Announcement { warning: false, reason: "Draining".to_owned(), note })
+    Some(Announcement::new(false, "Draining", note))
 }
 
 /// What happened to the measurement of a model; that one is due is not told.
@@ -112,11 +124,8 @@ fn measured(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement
         return None;
     }
     let troubles = [ConditionReason::BenchmarkFailed, ConditionReason::BenchmarkNotConfigured];
-    Some(Announcement {
-        warning: troubles.into_iter().any(|trouble| now.reason == <&str>::from(trouble)),
-        reason: now.reason.clone(),
-        note: now.message.clone(),
-    })
+    let warning = troubles.into_iter().any(|trouble| now.reason == <&str>::from(trouble));
+    Some(Announcement::new(warning, &now.reason, now.message.clone()))
 }
 
 fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {
@@ -135,9 +144,5 @@ fn lost(kind: ConditionType, old: Option<&ModelStatus>, new: &ModelStatus) -> Op
     let now = condition(new, kind).filter(|condition| condition.status == "False")?;
     let before = old.and_then(|status| condition(status, kind));
     let same = before.is_some_and(|old| old.status == now.status && old.reason == now.reason);
-    (!same).then(|| Announcement {
-        warning: true,
-        reason: now.reason.clone(),
-        note: now.message.clone(),
-    })
+    (!same).then(|| Announcement::new(true, &now.reason, now.message.clone()))
 }

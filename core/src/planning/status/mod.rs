@@ -23,6 +23,7 @@ pub use events::{Announcement, announcements};
 
 use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
+use crate::planning::benchmarking::Measured;
 use crate::planning::group::{Behind, Preempted, Record, Standing, Verdict};
 use crate::planning::model::Engine;
 use crate::planning::placing::Doubt;
@@ -74,8 +75,8 @@ pub struct Situation<'a> {
     pub caching: Option<LoadingSubstage>,
     /// How measuring it stands, where the Model asks for that.
     pub benchmark: Option<&'a (ConditionReason, String)>,
-    /// How fast it is where it serves now.
-    pub tokens_per_second: Option<f64>,
+    /// How fast it is where it serves now, if that was measured.
+    pub measured: Option<&'a Measured>,
     /// How full its key-value cache is.
     pub kv_cache: Option<KvCacheStatus>,
     /// Now.
@@ -132,11 +133,15 @@ fn metrics(situation: &Situation<'_>, old: Option<&Metrics>) -> Option<Metrics> 
         Some(took) => Some(format!("{:.1}", took.as_secs_f64())),
         None => old.load_time_seconds.clone(),
     };
-    let tokens_per_second = match situation.tokens_per_second {
-        Some(rate) => Some(format!("{rate:.1}")),
-        None => old.tokens_per_second.clone(),
+    // What was measured stays true of where it was, while nobody serves.
+    let (tokens_per_second, avg_latency_ms) = match situation.measured {
+        Some(found) => (
+            Some(format!("{:.1}", found.tokens_per_second)),
+            found.latency_ms.map(|latency| format!("{latency:.0}")),
+        ),
+        None => (old.tokens_per_second, old.avg_latency_ms),
     };
-    let metrics = Metrics { load_time_seconds, tokens_per_second, ..old };
+    let metrics = Metrics { load_time_seconds, tokens_per_second, avg_latency_ms };
     (metrics != Metrics::default()).then_some(metrics)
 }
 

@@ -10,9 +10,7 @@ pub(super) fn told(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Annou
     let before = old.and_then(|status| status.kv_cache.as_ref()).unwrap_or(&nothing);
     let now = new.kv_cache.as_ref().unwrap_or(&nothing);
     let pressed = |status: &KvCacheStatus| status.pressure == Some(true);
-    let event = |warning, reason: &str, note| {
-        Some(Announcement { warning, reason: reason.to_owned(), note })
-    };
+    let event = |warning, reason: &str, note| Some(Announcement::new(warning, reason, note));
     // What was done is told each time; what is only seen, when it begins.
     if pressed(now) && now.last_pressure_time != before.last_pressure_time {
         return event(true, "KVCachePressure", pressure(now));

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::*;
+use crate::placement::benchmarks::DeviceClass;
 use crate::planning::group::{Coming, Failed};
 use crate::planning::model::Hindrance;
 use crate::scaling::Activity;
@@ -41,7 +42,7 @@ struct Case {
     name_conflict: Option<&'static str>,
     group: GroupId,
     benchmark: Option<(ConditionReason, String)>,
-    tokens_per_second: Option<f64>,
+    measured: Option<Measured>,
 }
 
 impl Case {
@@ -56,7 +57,7 @@ impl Case {
             name_conflict: None,
             group: shared(),
             benchmark: None,
-            tokens_per_second: None,
+            measured: None,
         }
     }
 
@@ -87,7 +88,7 @@ impl Case {
             cached: None,
             cache: None,
             benchmark: self.benchmark.as_ref(),
-            tokens_per_second: self.tokens_per_second,
+            measured: self.measured.as_ref(),
             caching: None,
             kv_cache: None,
             now: at(now),
@@ -336,7 +337,9 @@ fn a_swap_tells_how_long_each_part_took() {
     let coming = Coming { decided: at(0), drained: Some(at(2)), started: Some(at(5)) };
     let said = announcements(Some(&before), &after, Some(&coming));
     let wanted = "serving; draining the other took 2.0 s, stopping it 3.0 s; loading took 7.0 s";
-    assert_eq!(said[0].note, wanted);
+    assert_eq!((said[0].note.as_str(), said[0].own), (wanted, true), "each swap is told by itself");
+    let said = announcements(Some(&before), &after, None);
+    assert!(!said[0].own, "a load without a swap is counted with others");
 }
 
 #[test]
@@ -357,14 +360,20 @@ fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
     assert_eq!(told(&mut case), [("BenchmarkRunning".to_owned(), false)]);
     assert_eq!(told(&mut case), []);
     case.benchmark = said(ConditionReason::BenchmarkSucceeded);
-    case.tokens_per_second = Some(49.96);
+    case.measured = Some(Measured {
+        class: DeviceClass::default(),
+        tokens_per_second: 49.96,
+        duration_seconds: None,
+        latency_ms: Some(1234.5),
+    });
     assert_eq!(told(&mut case), [("BenchmarkSucceeded".to_owned(), false)]);
     let complete = condition(&case.status(10), ConditionType::BenchmarkComplete);
     assert_eq!(complete, ("True".to_owned(), "BenchmarkSucceeded".to_owned()));
 
-    case.tokens_per_second = None;
+    case.measured = None;
     let metrics = case.status(10).metrics.unwrap();
-    assert_eq!(metrics.tokens_per_second.as_deref(), Some("50.0"));
+    let speed = (metrics.tokens_per_second.as_deref(), metrics.avg_latency_ms.as_deref());
+    assert_eq!(speed, (Some("50.0"), Some("1234")), "it stays true while nobody serves");
     case.benchmark = said(ConditionReason::BenchmarkFailed);
     assert_eq!(told(&mut case), [("BenchmarkFailed".to_owned(), true)]);
 }

@@ -67,6 +67,28 @@ async fn a_higher_demand_takes_the_gpu_when_the_old_pods_are_gone() {
 }
 
 #[tokio::test]
+async fn each_swap_tells_its_own_times() {
+    let desk = Desk::new().await;
+    desk.apply("one", &sharing(100)).await;
+    desk.apply("other", &sharing(100)).await;
+    desk.traffic("one", 0, 1).await;
+    desk.until_phase("one", Phase::Ready).await;
+    for swaps in 1..=2 {
+        for (leaving, coming) in [("one", "other"), ("other", "one")] {
+            desk.traffic(leaving, 0, 0).await;
+            desk.traffic(coming, 0, 1).await;
+            desk.until_phase(coming, Phase::Ready).await;
+            eventually("the swap is told with its times", async || {
+                let told = desk.told(coming).await;
+                let timed = told.iter().filter(|note| note.contains("draining the other took"));
+                (timed.count() == swaps).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_drain_ends_at_its_limit_although_requests_are_in_flight() {
     let desk = Desk::new().await;
     let mut low = sharing(100);

@@ -1,5 +1,7 @@
 //! Weights on their claim before an engine starts: fetched, copied, looked at and made smaller by Jobs that run.
 
+use std::path::{Path, PathBuf};
+
 use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::{JobPhase, LoadingSubstage, Phase};
 use k8s_openapi::api::batch::v1::Job;
@@ -50,11 +52,16 @@ impl Shelf {
 
     /// Whether a file is on a claim.
     async fn holds(&self, claim: &str, path: &str) -> bool {
+        self.on(claim, path).await.exists()
+    }
+
+    /// Where a file of a claim is on this machine.
+    async fn on(&self, claim: &str, path: &str) -> PathBuf {
         let claim: PersistentVolumeClaim = self.api().get(claim).await.unwrap();
         let volume = claim.spec.unwrap().volume_name.unwrap();
         let volumes: Api<PersistentVolume> = Api::all(self.desk.world().client.clone());
         let volume = volumes.get(&volume).await.unwrap().spec.unwrap();
-        std::path::Path::new(&volume.host_path.unwrap().path).join(path).exists()
+        Path::new(&volume.host_path.unwrap().path).join(path)
     }
 
     async fn pods_of(&self, job: &str) -> usize {
@@ -143,6 +150,11 @@ async fn weights_on_another_claim_are_looked_at_or_copied() {
     shelf.apply("lost", "pvc://first-cache/no/such", &json!({})).await;
     let lost = shelf.desk.until_phase("lost", Phase::Failed).await;
     assert!(lost.message.as_ref().is_some_and(|told| told.contains("no/such")), "{lost:?}");
+    // Somebody puts it there: nothing tells the controller.
+    let folder = shelf.on("first-cache", "no/such").await;
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.json"), "{}").unwrap();
+    shelf.ready("lost").await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use flexinfer_crds::keys;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::activation::Reason;
 use crate::backends::Vendor;
 use crate::effective::{Defaults, Effective};
 use crate::planning::objects::{Images, Settings, spec_hash};
@@ -18,6 +19,7 @@ struct Scene {
     settings: Settings,
     claim: Option<PersistentVolumeClaim>,
     source: Option<PersistentVolumeClaim>,
+    awaited_since: Option<Timestamp>,
     job: Option<Job>,
     exit: Option<Exit>,
     quantizer: Option<Job>,
@@ -63,6 +65,7 @@ impl Scene {
             settings: Settings { images: Images::of(images), ..Settings::default() },
             claim: None,
             source: None,
+            awaited_since: None,
             job: None,
             exit: None,
             quantizer: None,
@@ -115,6 +118,7 @@ impl Scene {
         let seen = Seen {
             claim: self.claim.as_ref(),
             source: self.source.as_ref(),
+            awaited_since: self.awaited_since,
             job: self.job.as_ref(),
             exit: self.exit.as_ref(),
             quantizer: self.quantizer.as_ref(),
@@ -235,7 +239,7 @@ fn a_claim_that_was_made_anew_is_filled_anew() {
 
 #[test]
 fn k8s_20_a_gated_repository_is_tried_again_only_with_another_token() {
-    let gated = i32::from(crate::activation::Reason::GatedRepository.exit_status());
+    let gated = i32::from(Reason::GatedRepository.exit_status());
     let mut scene = from("HF://a/b").with_claim().failed(gated).later(600);
     let caching = scene.look();
     assert_eq!(caching.hindrance, Some(LoadHindrance::GatedRepository));
@@ -263,9 +267,46 @@ fn a_job_that_failed_is_tried_again_after_a_while() {
     assert_eq!(scene.told().0, "delete writer-cache-prefetch");
 }
 
+/// That `scene`, whose weights are on somebody else's claim `weights`, looks for them again.
+fn looks_again(mut scene: Scene, copies: bool) {
+    let theirs = |scene: &mut Scene, claim| {
+        *(if copies { &mut scene.source } else { &mut scene.claim }) = Some(claim);
+    };
+    theirs(&mut scene, claim("weights", "1Gi"));
+    let mut scene = scene.failed(i32::from(Reason::BadSource.exit_status()));
+    for (awaited, wait) in [
+        ("2025-12-31T23:59:58Z", Duration::from_secs(15)),
+        ("2025-12-31T23:58:00Z", Duration::from_mins(2)),
+        ("2025-12-01T00:00:00Z", Duration::from_mins(10)),
+    ] {
+        scene.awaited_since = Some(awaited.parse().unwrap());
+        let caching = scene.look();
+        assert_eq!(caching.hindrance, Some(LoadHindrance::BadSource));
+        assert_eq!(caching.look_again, Some(wait), "awaited since {awaited}");
+    }
+    let mut made_late = claim("weights", "1Gi");
+    made_late.metadata.creation_timestamp =
+        serde_json::from_value(json!("2025-12-31T23:59:59Z")).unwrap();
+    theirs(&mut scene, made_late);
+    assert_eq!(scene.look().look_again, Some(Duration::from_secs(15)), "the claim is new");
+    assert!(scene.later(1).told().0.starts_with("delete writer-cache-"));
+}
+
+#[test]
+fn what_somebody_else_may_put_on_a_claim_is_looked_for_again_and_ever_more_rarely() {
+    looks_again(from("pvc://weights/m"), false);
+    let copied = json!({
+        "backend": "vllm", "source": "pvc://weights/m", "cache": { "strategy": "SharedPVC" },
+    });
+    looks_again(Scene::of(copied).with_claim(), true);
+    let bad = i32::from(Reason::BadSource.exit_status());
+    let hub = from("HF://a/b").with_claim().failed(bad).later(600);
+    assert_eq!((hub.told().0.as_str(), hub.look().look_again), ("wait", None));
+}
+
 #[test]
 fn a_full_volume_is_tried_again_too() {
-    let full = i32::from(crate::activation::Reason::DiskFull.exit_status());
+    let full = i32::from(Reason::DiskFull.exit_status());
     let scene = from("HF://a/b").with_claim().failed(full);
     assert_eq!(scene.look().look_again, Some(Duration::from_mins(10)));
 }
