@@ -120,8 +120,6 @@ fn texts(labels: &[String]) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use flexinfer_core::placement::benchmarks::DeviceClass;
-    use flexinfer_core::planning::group::Record;
-    use flexinfer_core::planning::model::Demand;
     use flexinfer_crds::model::Metrics;
     use flexinfer_crds::{Model, ModelSpec};
     use serde_json::json;
@@ -140,21 +138,8 @@ mod tests {
         };
         let spec = ModelSpec { backend: "vllm".into(), ..ModelSpec::default() };
         Member {
-            id: ModelId::new("models", "llama"),
-            model: Arc::new(Model::new("llama", spec)),
-            effective: None,
-            complaints: Vec::new(),
-            demand: Demand::default(),
-            record: Record::default(),
-            deployment: None,
-            service: None,
-            files: None,
             pods: nodes.iter().map(pod).collect(),
-            jobs: Vec::new(),
-            job_pods: Vec::new(),
-            name_conflict: None,
-            adapters: flexinfer_core::planning::objects::Adapters::default(),
-            applied_generation: None,
+            ..Member::bare("models", Model::new("llama", spec))
         }
     }
 
@@ -171,6 +156,7 @@ mod tests {
             class: DeviceClass::default(),
             tokens_per_second: 42.5,
             duration_seconds: Some(30.0),
+            latency_ms: None,
         };
         let load = Metrics { load_time_seconds: Some("7.5".into()), ..Metrics::default() };
         let status = ModelStatus { metrics: Some(load), ..ModelStatus::default() };

@@ -39,6 +39,31 @@ pub(crate) struct Member {
     pub(crate) applied_generation: Option<i64>,
 }
 
+#[cfg(test)]
+impl Member {
+    /// A model of which nothing was made yet.
+    pub(crate) fn bare(namespace: &str, model: Model) -> Self {
+        let name = model.metadata.name.clone().unwrap();
+        Self {
+            id: ModelId::new(namespace, &name),
+            model: Arc::new(model),
+            effective: None,
+            complaints: Vec::new(),
+            adapters: Adapters::default(),
+            demand: Demand::default(),
+            record: Record::default(),
+            deployment: None,
+            service: None,
+            files: None,
+            pods: Vec::new(),
+            jobs: Vec::new(),
+            job_pods: Vec::new(),
+            name_conflict: None,
+            applied_generation: None,
+        }
+    }
+}
+
 /// What a Model's spec means.
 #[derive(Clone)]
 pub(super) struct Meaning {

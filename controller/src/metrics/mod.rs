@@ -1,5 +1,8 @@
 //! What the controller counts, under the original's names.
 
+mod census;
+mod quantizing;
+
 use std::time::Duration;
 
 use flexinfer_core::ids::GroupId;
@@ -10,6 +13,9 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, 
 use strum::IntoEnumIterator as _;
 
 use crate::world::Member;
+
+use census::Census;
+use quantizing::Quantizing;
 
 /// Seconds that a load may take, as the original's histogram has them.
 const LOADS: [f64; 9] = [0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0];
@@ -28,6 +34,8 @@ pub(crate) struct Metrics {
     cold_start: HistogramVec,
     swap: HistogramVec,
     preload: IntGaugeVec,
+    census: Census,
+    quantizing: Quantizing,
 }
 
 impl Metrics {
@@ -89,6 +97,8 @@ impl Metrics {
                 "1 while a model is kept up before its first request.",
                 &["model", "namespace"],
             )?,
+            census: Census::new(registry)?,
+            quantizing: Quantizing::new(registry)?,
         })
     }
 
@@ -97,27 +107,30 @@ impl Metrics {
         self.reconciles.with_label_values(&[result]).inc();
     }
 
-    /// A pass over a member ended; what it is now.
-    pub(crate) fn saw(&self, member: &Member, verdict: Option<&Verdict>) {
-        let Some(effective) = &member.effective else { return };
-        let waits = verdict.is_some_and(|verdict| verdict.activity.last_active.is_none());
-        let preloading = effective.preload && waits;
-        let (namespace, model) = (&*member.id.namespace, &*member.id.name);
-        self.preload.with_label_values(&[model, namespace]).set(i64::from(preloading));
-        let gone = verdict.is_some_and(|verdict| verdict.standing == Standing::Gone);
-        if gone {
-            self.forget(member);
+    /// What a member is now, by each pass over it.
+    pub(crate) fn saw(&self, member: &Member, status: &ModelStatus, verdict: Option<&Verdict>) {
+        if verdict.is_some_and(|verdict| verdict.standing == Standing::Gone) {
+            return self.forget(member);
         }
+        let (namespace, model) = (&*member.id.namespace, &*member.id.name);
+        if let Some(effective) = &member.effective {
+            let waits = verdict.is_some_and(|verdict| verdict.activity.last_active.is_none());
+            let preloading = effective.preload && waits;
+            self.preload.with_label_values(&[model, namespace]).set(i64::from(preloading));
+        }
+        for phase in Phase::iter() {
+            let labels = [model, namespace, phase.into()];
+            self.phase.with_label_values(&labels).set(i64::from(status.phase == Some(phase)));
+        }
+        self.census.count(&member.id, status.phase);
+        self.place(member, status);
+        self.quantizing.saw(member, status);
     }
 
     /// A member's status changed to `new`.
     pub(crate) fn changed(&self, member: &Member, new: &ModelStatus, verdict: Option<&Verdict>) {
         let old = member.model.status.as_ref();
         let (namespace, model) = (&*member.id.namespace, &*member.id.name);
-        for phase in Phase::iter() {
-            let labels = [model, namespace, phase.into()];
-            self.phase.with_label_values(&labels).set(i64::from(new.phase == Some(phase)));
-        }
         let before = old.and_then(|status| status.phase);
         if before != new.phase {
             let name = |phase: Option<Phase>| phase.map_or("", <&str>::from);
@@ -130,7 +143,8 @@ impl Metrics {
                 self.swapped(member, new, verdict);
             }
         }
-        self.group(member, old, new);
+        self.preempted(member, old, new);
+        self.quantizing.changed(member, new);
     }
 
     /// A newcomer serves: how long that took from the decision on, if others had to leave for it.
@@ -156,8 +170,8 @@ impl Metrics {
         self.cold_start.with_label_values(&labels).observe(Duration::as_secs_f64(&took));
     }
 
-    fn group(&self, member: &Member, old: Option<&ModelStatus>, new: &ModelStatus) {
-        let place = new.shared_group.as_ref();
+    fn place(&self, member: &Member, status: &ModelStatus) {
+        let place = status.shared_group.as_ref();
         let Some(group) = place.and_then(|place| place.group_name.as_deref()) else { return };
         let (namespace, model) = (&*member.id.namespace, &*member.id.name);
         let state = place.and_then(|place| place.state).map(|state| state.to_string());
@@ -166,6 +180,12 @@ impl Metrics {
             let is = state.as_deref() == Some(known);
             self.group_state.with_label_values(&labels).set(i64::from(is));
         }
+    }
+
+    fn preempted(&self, member: &Member, old: Option<&ModelStatus>, new: &ModelStatus) {
+        let place = new.shared_group.as_ref();
+        let Some(group) = place.and_then(|place| place.group_name.as_deref()) else { return };
+        let (namespace, model) = (&*member.id.namespace, &*member.id.name);
         let by = |status: &ModelStatus| {
             let place = status.shared_group.as_ref()?;
             Some((place.preempted_by.clone()?, place.preempted_at.clone()))
@@ -178,6 +198,8 @@ impl Metrics {
 
     /// Ends the series of a model that is gone.
     fn forget(&self, member: &Member) {
+        self.census.count(&member.id, None);
+        self.quantizing.forget(member);
         let (namespace, model) = (&*member.id.namespace, &*member.id.name);
         for phase in Phase::iter() {
             let _ = self.phase.remove_label_values(&[model, namespace, phase.into()]);
@@ -188,5 +210,40 @@ impl Metrics {
             let labels = [group.unwrap_or_default(), model, namespace, state];
             let _ = self.group_state.remove_label_values(&labels);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flexinfer_crds::{Model, ModelSpec};
+
+    use super::*;
+
+    /// The lines of a page of metrics that have a value.
+    pub(super) fn page(registry: &Registry) -> Vec<String> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    fn status(phase: Phase) -> ModelStatus {
+        ModelStatus { phase: Some(phase), ..ModelStatus::default() }
+    }
+
+    #[test]
+    fn each_model_is_counted_in_its_phase_from_the_first_pass_on() {
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry).unwrap();
+        let member = |name| Member::bare("models", Model::new(name, ModelSpec::default()));
+        metrics.saw(&member("a"), &status(Phase::Ready), None);
+        metrics.saw(&member("b"), &status(Phase::Idle), None);
+        metrics.saw(&member("b"), &status(Phase::Ready), None);
+        let told = page(&registry);
+        let has = |line: &str| told.iter().any(|told| told == line);
+        assert!(has("flexinfer_models_total{phase=\"Ready\"} 2"), "{told:#?}");
+        assert!(has("flexinfer_models_total{phase=\"Idle\"} 0"), "{told:#?}");
+        let ready = "flexinfer_model_phase{model=\"b\",namespace=\"models\",phase=\"Ready\"} 1";
+        assert!(has(ready), "{told:#?}");
+        metrics.forget(&member("a"));
+        assert!(page(&registry).contains(&"flexinfer_models_total{phase=\"Ready\"} 1".to_owned()));
     }
 }
