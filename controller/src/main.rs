@@ -71,9 +71,29 @@ fn start(line: CommandLine) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use flexinfer_testkit::reference::{fresh, program};
+
+    use super::CommandLine;
+
+    const INTRODUCTION: &str = "\
+# Settings of `flexinfer-controller`
+
+Made from the command line's own words; do not edit. A flag wins over its variable. `--print-settings` shows what is in force.
+Images are named by variables alone: [which ones](../kubernetes-objects.md#images). The API server is reached by the pod's
+service account, elsewhere by `KUBECONFIG`.
+
+The chart sets most of these; any other is set by `controller.env` or `scheduler.env`.
+";
 
     #[test]
     fn the_command_line_is_sound() {
-        super::CommandLine::command().debug_assert();
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_page_of_settings_is_fresh() {
+        let page = program(&CommandLine::command(), INTRODUCTION);
+        let test = "-p flexinfer-controller --bins page_of_settings";
+        fresh("controller-settings.md", &page, test).unwrap();
     }
 }

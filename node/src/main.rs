@@ -77,9 +77,26 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use flexinfer_testkit::reference::{fresh, program};
+
+    use super::CommandLine;
+
+    const INTRODUCTION: &str = "\
+# Settings of `flexinfer-node`
+
+Made from the command line's own words; do not edit. A flag wins over its variable. What each subcommand does is told in
+[the node's program](../node.md) and [the agent](../agent.md).
+";
 
     #[test]
     fn the_command_line_is_sound() {
-        super::CommandLine::command().debug_assert();
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_page_of_settings_is_fresh() {
+        let page = program(&CommandLine::command(), INTRODUCTION);
+        let test = "-p flexinfer-node --bins page_of_settings";
+        fresh("node-settings.md", &page, test).unwrap();
     }
 }

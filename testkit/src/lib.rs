@@ -11,6 +11,7 @@ pub mod h2_client;
 pub mod h2_frames;
 pub mod origin;
 mod program;
+pub mod reference;
 pub mod websocket;
 
 pub use collector::{Collector, Told};

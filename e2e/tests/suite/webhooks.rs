@@ -50,13 +50,7 @@ impl Door {
     }
 
     /// The same with a chart in which ours has its values `below` something.
-    async fn try_helm(
-        &self,
-        verb: &str,
-        chart: &Path,
-        below: &str,
-        settings: &[&str],
-    ) -> Printed {
+    async fn try_helm(&self, verb: &str, chart: &Path, below: &str, settings: &[&str]) -> Printed {
         let namespace = &self.models.world.namespace;
         let usual = [
             "crds.install=false".to_owned(),
@@ -68,7 +62,8 @@ impl Door {
             format!("controller.nodeSelector.test={namespace}"),
         ];
         let chart = chart.display().to_string();
-        let mut line = [verb, "flexinfer", &chart, "--namespace", namespace].map(str::to_owned).to_vec();
+        let mut line =
+            [verb, "flexinfer", &chart, "--namespace", namespace].map(str::to_owned).to_vec();
         line.extend(["--wait", "--timeout=3m"].map(str::to_owned));
         let settings = usual.iter().map(String::as_str).chain(settings.iter().copied());
         line.extend(settings.map(|setting| format!("--set={below}{setting}")));
@@ -230,7 +225,8 @@ fn chart_with_models(chart: &Path, models: &[Value]) {
 }
 
 #[tokio::test]
-async fn models_that_come_with_the_controller_are_stored_before_it_answers_unless_that_is_refused() {
+async fn models_that_come_with_the_controller_are_stored_before_it_answers_unless_that_is_refused()
+{
     let door = Door::before_any_chart().await;
     let chart = tempfile::tempdir().unwrap();
     let good = model("good", &json!({ "backend": "simulator" }));

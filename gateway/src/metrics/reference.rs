@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 
 use super::Metrics;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/metrics.md");
-
 const INTRODUCTION: &str = "\
 # Metrics of the gateway
 
@@ -44,13 +42,6 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_metrics_is_fresh() {
-    let page = page();
-    if std::env::var_os("WRITE_REFERENCE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "write {PAGE} anew: WRITE_REFERENCE=1 cargo test -p flexinfer-gateway --lib page_of_metrics"
-    );
+    let test = "-p flexinfer-gateway --lib page_of_metrics";
+    flexinfer_testkit::reference::fresh("metrics.md", &page(), test).unwrap();
 }

@@ -7,8 +7,6 @@ use clap::{Arg, CommandFactory};
 use super::CommandLine;
 use super::reader::variable;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/settings.md");
-
 const INTRODUCTION: &str = "\
 # Settings of `flexinfer-gateway local`
 
@@ -71,13 +69,6 @@ fn row(flag: &Arg) -> String {
 
 #[test]
 fn the_page_of_settings_is_fresh() {
-    let page = page();
-    if std::env::var_os("WRITE_REFERENCE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "write {PAGE} anew: WRITE_REFERENCE=1 cargo test -p flexinfer-gateway --lib page_of_settings"
-    );
+    let test = "-p flexinfer-gateway --lib page_of_settings";
+    flexinfer_testkit::reference::fresh("settings.md", &page(), test).unwrap();
 }
