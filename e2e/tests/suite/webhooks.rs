@@ -118,8 +118,8 @@ impl Door {
 
     /// What the controllers wrote so far, for a test that fails.
     fn log(&self) -> String {
-        let entries = std::fs::read_dir(self.kubelet.logs()).unwrap().flatten();
-        entries.map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default()).collect()
+        let entries = fs::read_dir(self.kubelet.logs()).unwrap().flatten();
+        entries.map(|entry| fs::read_to_string(entry.path()).unwrap_or_default()).collect()
     }
 }
 

@@ -24,7 +24,8 @@ async fn from_helm_install_to_helm_uninstall() {
     person.installs_the_chart().await;
     person.sees_the_agent_label_the_nodes().await;
 
-    let advice = person.is_refused(&MODEL.replace("simulator", "simulatr")).await;
+    let advice =
+        person.is_refused(&MODEL.replace("simulator", "simulatr\n  source: HF://org/model")).await;
     assert!(advice.contains("did you mean `simulator`"), "{advice}");
     person.applies(MODEL).await;
     person.sees("hello", "Idle").await;
