@@ -1,5 +1,7 @@
 //! The objects, put in one by one; each change answers which groups have to be looked at.
 
+mod questions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,13 +19,13 @@ use kube::{Resource, ResourceExt as _};
 
 use super::adapters::Adapters;
 use super::leases::Lease;
-use super::member::{Meaning, Member};
+use super::member::Meaning;
 use super::names::Names;
 use super::news::{Named as _, busier, id_of, newer, renew, same_spec};
 use super::nodes::Nodes;
 use super::objects::{Kind, Objects};
 use super::owner::Owner;
-use super::{Claims, Results, Sight};
+use super::{Claims, Results};
 
 /// Everything that is known, by model.
 #[derive(Default)]
@@ -49,55 +51,6 @@ struct Seen {
 }
 
 impl Index {
-    pub(super) fn models(&self) -> usize {
-        self.models.len()
-    }
-
-    pub(super) fn sight(&self, group: &GroupId, now: Moment) -> Option<Sight> {
-        let members: Vec<Member> =
-            self.groups.get(group)?.iter().filter_map(|id| self.member(id)).collect();
-        if members.is_empty() {
-            return None;
-        }
-        let namespace = members.first().map(|member| &*member.id.namespace);
-        let claims = namespace.and_then(|namespace| self.claims.get(namespace).cloned());
-        let claims = claims.unwrap_or_default();
-        let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
-        Some(Sight {
-            group: group.clone(),
-            members,
-            lease,
-            claims,
-            results: Arc::clone(&self.results),
-            offers: self.nodes.offers(),
-            kv_cache_usage: self.nodes.kv_cache_usage(),
-        })
-    }
-
-    fn member(&self, id: &ModelId) -> Option<Member> {
-        let seen = self.models.get(id)?;
-        let objects = self.objects.get(&Owner::model(id));
-        Some(Member {
-            id: id.clone(),
-            model: Arc::clone(&seen.model),
-            effective: seen.meaning.effective.clone(),
-            complaints: seen.meaning.complaints.clone(),
-            adapters: self.adapters.of(id),
-            demand: seen.demand.clone(),
-            record: seen.record.clone(),
-            deployment: objects.and_then(|objects| objects.deployment.clone()),
-            service: objects.and_then(|objects| objects.service.clone()),
-            files: objects.and_then(|objects| objects.files.clone()),
-            jobs: objects.map(|found| found.jobs.values().cloned().collect()).unwrap_or_default(),
-            job_pods: objects
-                .map(|found| found.job_pods.values().cloned().collect())
-                .unwrap_or_default(),
-            pods: objects.map(|found| found.pods.values().cloned().collect()).unwrap_or_default(),
-            name_conflict: self.names.conflict(id),
-            applied_generation: objects.and_then(|objects| objects.applied_generation),
-        })
-    }
-
     /// Brings conflicts about names up to date; the groups of those whose conflicts changed.
     pub(super) fn settle_names(&mut self) -> Vec<GroupId> {
         let models: Vec<Arc<Effective>> =
@@ -184,13 +137,6 @@ impl Index {
         woken
     }
 
-    /// The group of the model that `owner` is.
-    fn group(&self, owner: &Owner) -> Vec<GroupId> {
-        let id = self.owners.get(owner);
-        let seen = id.and_then(|id| Some((id, self.models.get(id)?)));
-        seen.map(|(id, seen)| seen.meaning.group(id)).into_iter().collect()
-    }
-
     /// Changes what is known of the objects of `object`'s model.
     fn objects<K: Resource>(
         &mut self,
@@ -270,14 +216,6 @@ impl Index {
         self.groups.keys().cloned().collect()
     }
 
-    fn groups_in(&self, namespace: &str) -> Vec<GroupId> {
-        let inside = |group: &&GroupId| match group {
-            GroupId::Shared { namespace: of, .. } => **of == *namespace,
-            GroupId::Alone(id) => *id.namespace == *namespace,
-        };
-        self.groups.keys().filter(inside).cloned().collect()
-    }
-
     pub(super) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
         self.objects(job, |objects, job| {
             let name = job.name_any();
@@ -314,19 +252,6 @@ impl Index {
         if fuller && !changed { self.groups_on(&node.name_any()) } else { self.all_if(changed) }
     }
 
-    /// The groups of the models on `node` that have wishes about their key-value cache.
-    fn groups_on(&self, node: &str) -> Vec<GroupId> {
-        let on_it = |pod: &Pod| {
-            pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some(node))
-        };
-        let wishes = self.models.iter().filter(|(_, seen)| seen.model.spec.kv_cache.is_some());
-        let there = wishes.filter(|(id, _)| {
-            let objects = self.objects.get(&Owner::model(id));
-            objects.is_some_and(|found| found.pods.values().any(|pod| on_it(pod)))
-        });
-        there.map(|(id, seen)| seen.meaning.group(id)).collect()
-    }
-
     pub(super) fn forget_node(&mut self, node: &Node) -> Vec<GroupId> {
         let changed = self.nodes.forget(&node.name_any());
         self.all_if(changed)
@@ -359,11 +284,6 @@ impl Index {
         self.groups_of(&moved)
     }
 
-    fn groups_of(&self, models: &[ModelId]) -> Vec<GroupId> {
-        let known = models.iter().filter_map(|id| Some((id, self.models.get(id)?)));
-        known.map(|(id, seen)| seen.meaning.group(id)).collect()
-    }
-
     pub(super) fn see_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {
         let Some((group, lease)) = Lease::of(map) else { return self.forget_lease(map) };
         self.leases.insert(group.clone(), lease);
@@ -387,10 +307,6 @@ impl Index {
         let changed = *self.results != results;
         self.results = Arc::new(results);
         self.all_if(changed)
-    }
-
-    fn all_if(&self, changed: bool) -> Vec<GroupId> {
-        if changed { self.groups.keys().cloned().collect() } else { Vec::new() }
     }
 
     /// Forgets the objects of a kind that are not among those `listed` under namespace and name.

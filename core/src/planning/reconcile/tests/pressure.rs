@@ -1,0 +1,47 @@
+//! Engines whose key-value cache is full.
+
+use super::*;
+
+#[test]
+fn an_engine_under_pressure_is_started_anew_with_fewer_sequences() {
+    let mut full = serving(json!({
+        "backend": "vllm", "source": "file:///weights", "image": "vllm:1",
+        "config": { "maxNumSeqs": 64 }, "kvCache": { "pressurePolicy": "Reconfigure" },
+    }));
+    full.kv_cache_usage.insert("n1".to_owned(), 0.92);
+    let wanted = planned_at(&full, 60);
+    assert!(arguments(&wanted).contains("--max-num-seqs 32"), "{}", arguments(&wanted));
+    let told = &wanted.announcements.last().unwrap();
+    assert_eq!((told.warning, told.reason.as_str()), (true, "KVCachePressure"));
+    assert_eq!(
+        told.note,
+        "its key-value cache is 92 % full; its engine starts anew with 32 sequences instead of 64"
+    );
+    full.model.status = Some(wanted.status);
+    let again = planned_at(&full, 90);
+    assert!(again.announcements.is_empty(), "{:?}", again.announcements);
+    full.kv_cache_usage.insert("n1".to_owned(), 0.2);
+    let relieved = planned_at(&full, 400);
+    assert!(arguments(&relieved).contains("--max-num-seqs 64"));
+    assert_eq!(relieved.announcements[0].reason, "KVCacheRestored");
+}
+
+#[test]
+fn a_model_that_is_evicted_sleeps_and_is_told_of() {
+    let mut full =
+        serving(json!({ "backend": "simulator", "kvCache": { "pressurePolicy": "Evict" } }));
+    full.kv_cache_usage.insert("n1".to_owned(), 0.92);
+    let wanted = planned_at(&full, 60);
+    let kv_cache = wanted.status.kv_cache.clone().unwrap();
+    assert_eq!(kv_cache.evicted, Some(false));
+    // Nothing is in flight.
+    assert_eq!(wanted.verdict.as_ref().unwrap().standing, Standing::Leaving);
+    assert_eq!(deployment(&wanted).spec.replicas, Some(0));
+    full.model.status = Some(wanted.status);
+    let asleep = &mut full;
+    asleep.deployment.as_mut().unwrap().spec.replicas = Some(0);
+    asleep.pods.clear();
+    let wanted = planned_at(asleep, 70);
+    assert_eq!(wanted.status.kv_cache.as_ref().unwrap().evicted, Some(true));
+    assert!(wanted.announcements.iter().any(|told| told.reason == "KVCacheEvicted"));
+}

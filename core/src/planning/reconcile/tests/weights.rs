@@ -1,0 +1,74 @@
+//! Weights on their claim, and copies of them in nodes' memory.
+
+use super::*;
+
+#[test]
+fn weights_are_on_their_claim_before_an_engine_starts() {
+    let spec = json!({
+        "backend": "llamacpp",
+        "source": "HF://org/model",
+        "config": { "ggufFile": "m.gguf" },
+        "serverless": { "minReplicas": 1 },
+    });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let wanted = planned(&model);
+    let Some(CacheStep::Claim(claim)) = wanted.caching else { panic!("{:?}", wanted.caching) };
+    assert_eq!(wanted.status.phase, Some(Phase::Pending));
+    assert_eq!(deployment(&planned(&model)).spec.replicas, Some(0));
+
+    let name = claim.metadata.name.clone().unwrap();
+    model.claims.insert(name, Arc::new(*claim));
+    let wanted = planned(&model);
+    let Some(CacheStep::Make(mut job)) = wanted.caching else { panic!("{:?}", wanted.caching) };
+    let cached = |wanted: &Wanted| {
+        let found = wanted.status.conditions.iter().find(|found| found.type_ == "Cached").unwrap();
+        (found.status.clone(), found.reason.clone())
+    };
+    let pending = ("False".to_owned(), "PrefetchPending".to_owned());
+    assert_eq!(cached(&planned(&model)), pending);
+
+    let done = json!({ "conditions": [{ "type": "Complete", "status": "True" }], "succeeded": 1 });
+    job.status = Some(serde_json::from_value(done).unwrap());
+    model.jobs.push(*job);
+    let wanted = planned(&model);
+    assert_eq!(cached(&wanted), ("True".to_owned(), "PrefetchSucceeded".to_owned()));
+    assert_eq!(deployment(&wanted).spec.replicas, Some(1));
+    assert_eq!(wanted.status.cache.unwrap().ready, Some(true));
+}
+
+#[test]
+fn an_engine_serves_on_until_its_new_weights_are_there() {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = serving(spec);
+    let claim = planned(&model).caching;
+    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
+    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
+    model.model.spec.source = Some("HF://org/other".to_owned());
+    let wanted = planned(&model);
+    assert!(matches!(wanted.caching, Some(CacheStep::Make(_))));
+    assert_eq!(wanted.engine, WantedEngine::Scaled(1), "the pod is not changed");
+    assert_eq!(wanted.status.phase, Some(Phase::Ready));
+    assert!(wanted.status.message.unwrap().ends_with("what ran before serves on"));
+}
+
+#[test]
+fn copies_in_memory_are_known_while_the_model_sleeps_and_until_their_node_is_gone() {
+    let mut model = kept_in_memory();
+    let nodes = |wanted: &Wanted| wanted.status.cache.clone().map(|cache| cache.nodes);
+    assert_eq!(nodes(&planned(&model)), None);
+    model.pods = vec![serving_on("b")];
+    let first = planned(&model);
+    assert_eq!(nodes(&first), Some(vec!["b".to_owned()]));
+    model.model.status = Some(first.status);
+    model.pods = vec![serving_on("a")];
+    let second = planned(&model);
+    assert_eq!(nodes(&second), Some(vec!["a".to_owned(), "b".to_owned()]));
+    model.model.status = Some(second.status);
+    model.pods.clear();
+    model.nodes.remove(0);
+    assert_eq!(nodes(&planned(&model)), Some(vec!["b".to_owned()]));
+    model.complaints = vec![Complaint::error("spec.config", "a typo")];
+    assert!(nodes(&planned(&model)).is_some_and(|nodes| nodes.contains(&"b".to_owned())));
+}
