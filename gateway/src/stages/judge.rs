@@ -141,7 +141,9 @@ fn unspoken(session: &Session, context: &Context, error: &Error) -> Option<&'sta
     let booking = context.attempt.booking.as_ref()?;
     let protocol = booking.served.effective.spoken.protocol;
     let http2 = matches!(protocol, EngineProtocol::H2c | EngineProtocol::H2);
-    let unanswered = context.answer.status.is_none() && *error.esource() == ErrorSource::Upstream;
+    let silent = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
+    let upstream = *error.esource() == ErrorSource::Upstream;
+    let unanswered = context.answer.status.is_none() && upstream && !silent;
     let handshake = session.downstream_session.is_upgrade_req();
     (http2 && handshake && unanswered).then_some("HTTP/1.1, by which WebSockets go")
 }

@@ -9,7 +9,7 @@ use flexinfer_core::fleet::Served;
 use flexinfer_core::openai::query;
 use flexinfer_core::rewriting::{for_engine, splice};
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, ORIGIN,
     TRANSFER_ENCODING,
 };
 use http::uri::Authority;
@@ -57,6 +57,7 @@ pub(crate) fn send(
         head.insert_header(FORWARDED_PREFIX, prefix.as_str())?;
     }
     insist(head, session, &booking.served)?;
+    one_cookie(head, session)?;
     address_to(head, booking)?;
     let name = target.name_for_engine(&booking.served);
     let path = path(target, name);
@@ -119,6 +120,21 @@ pub(crate) fn sent(session: &mut Session, context: &mut Context) {
     if let Some(body) = &mut context.body {
         body.rest = Some(rest);
     }
+}
+
+/// Puts a cookie together again that a client of HTTP/2 has sent in crumbs, which HTTP/1.1 does not know
+/// (RFC 9113, 8.2.3).
+fn one_cookie(head: &mut RequestHeader, session: &Session) -> Result<()> {
+    if !session.is_http2() || head.version == Version::HTTP_2 {
+        return Ok(());
+    }
+    let crumbs: Vec<&[u8]> =
+        head.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() < 2 {
+        return Ok(());
+    }
+    let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..]));
+    head.insert_header(COOKIE, cookie.or_err(ErrorType::InternalError, "a cookie")?)
 }
 
 /// Refuses to speak HTTP/1.1 to an engine that is to be spoken to by HTTP/2 and has not agreed to it.

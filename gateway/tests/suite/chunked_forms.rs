@@ -1,14 +1,18 @@
 //! Forms that do not say how long they are: once they are long they go on to their engine as they come, as
 //! those that do.
 
+use std::time::Duration;
+
 use flexinfer_gateway::parts::Limits;
+use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::{Client, chunked_request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::framing::chunked;
 use flexinfer_testkit::h2_client::{End, H2Client, Upload};
-use flexinfer_testkit::origin::{Origin, Recorded};
+use flexinfer_testkit::origin::{Origin, Recorded, answer};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::world::{BOUND, World, limits, model};
 
@@ -84,7 +88,7 @@ async fn a_short_chunked_form_is_sent_on_with_its_length() {
 async fn while_its_model_loads_the_rest_of_a_chunked_form_waits_at_the_client() {
     let (engine, world) = world(limits(), 1 << 30).await;
     world.desk.close();
-    let body = form("ear", 24 * MIB, "");
+    let body = form("ear", 12 * MIB, "");
     for over_http2 in [false, true] {
         let (address, body) = (world.address, body.clone());
         let sending = tokio::spawn(async move {
@@ -110,7 +114,7 @@ async fn while_its_model_loads_the_rest_of_a_chunked_form_waits_at_the_client() 
         assert_eq!(sending.await.unwrap(), 200);
         world.desk.close();
     }
-    let expected = form("its-own-name", 24 * MIB, "");
+    let expected = form("its-own-name", 12 * MIB, "");
     assert_eq!(engine.requests().len(), 2);
     assert!(engine.requests().iter().all(|seen| seen.complete && seen.body == expected));
     assert!(engine.requests().iter().all(is_chunked));
@@ -185,4 +189,37 @@ async fn a_connection_goes_on_after_a_chunked_form() {
     }
     assert_eq!(engine.requests().len(), 3);
     assert!(engine.requests().iter().all(|seen| seen.body == form("its-own-name", 2 * MIB, "")));
+}
+
+#[tokio::test]
+async fn an_engine_that_answers_before_the_end_of_a_form_is_heard_and_nobody_waits_for_the_rest() {
+    let engine = AtHead::start(|_, mut socket| async move {
+        socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await?;
+        socket.shutdown().await?;
+        tokio::io::copy(&mut socket, &mut tokio::io::sink()).await.map(drop)
+    })
+    .await
+    .unwrap();
+    let hasty = Limits { body_pause: Duration::from_millis(500), ..limits() };
+    let world = World::with(engine.address, vec![model("ear", None)], hasty, 1 << 30);
+    let body = form("ear", 4 * MIB, "");
+    let mut client = Client::connect(world.address).await.unwrap();
+    // The end never comes.
+    let _ = client.send(&sent(&body)[..3 * MIB]).await;
+    let answer = client.answer().await.unwrap();
+    assert_eq!((answer.status(), answer.text().as_str()), (413, "{\"engine\":1}"));
+    assert!(eventually(BOUND, || world.desk.held() == 0).await, "the slot is held");
+    assert!(eventually(BOUND, || world.at_rest()).await, "something waits for the rest");
+    let headers = [("content-type", TYPE.1)];
+    let upload =
+        Upload { headers: &headers, with_length: false, ..Upload::post(TRANSCRIPTIONS, b"") };
+    let mut client = H2Client::connect(world.address).await.unwrap();
+    let mut pending = client.begin(&upload).await.unwrap();
+    let _ = pending.send(&body[..2 * MIB], 16_384, None).await;
+    let (status, _streamed) = pending.head().await.unwrap();
+    assert_eq!(status, 413);
+    assert!(
+        eventually(BOUND, || world.at_rest()).await,
+        "something waits for the rest over HTTP/2"
+    );
 }

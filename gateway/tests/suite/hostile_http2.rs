@@ -214,3 +214,42 @@ async fn frames_that_belong_nowhere_end_the_connection_and_nothing_else() {
     assert!(engine.requests().iter().all(|seen| seen.body == ASK));
     assert!(eventually(BOUND, || world.at_rest()).await);
 }
+
+#[tokio::test]
+async fn nobody_opens_a_tunnel_over_http2() {
+    let (engine, world) = world(limits()).await;
+    let tunnel = vec![(":method", "CONNECT"), (":authority", "internal:22")];
+    let extended = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "http"),
+        (":authority", "g"),
+        (":path", "/model/m/ws"),
+    ];
+    for headers in [tunnel, extended.to_vec()] {
+        let mut client = Frames::connect(world.address).await.unwrap();
+        client.send(&[Frame::headers(1, 0, &headers)]).await.unwrap();
+        let ended = async {
+            while let Some(frame) = client.next().await {
+                if frame.ends() || matches!(frame.kind, Kind::RST_STREAM | Kind::GOAWAY) {
+                    return;
+                }
+            }
+        };
+        timeout(BOUND, ended).await.unwrap_or_else(|_| panic!("{headers:?} is open"));
+    }
+    assert_eq!(engine.connections(), 0);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn crumbs_of_a_cookie_reach_an_engine_of_http1_as_one() {
+    let (engine, world) = world(limits()).await;
+    let mut client = Frames::connect(world.address).await.unwrap();
+    let headers = post(CHAT, &[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+    client.send(&[Frame::headers(1, 0, &headers), Frame::data(1, END_STREAM, ASK)]).await.unwrap();
+    assert_eq!(timeout(BOUND, client.ended()).await.unwrap(), Some(1));
+    let seen = engine.requests().pop().unwrap();
+    assert_eq!(seen.head.count("cookie"), 1, "{:?}", seen.head);
+    assert_eq!(seen.head.header("cookie"), Some("a=1; b=2; c=3"));
+}
