@@ -1,12 +1,12 @@
 //! What there is of a cache, and the one next step.
 
 mod quantizing;
+mod trying_again;
 
 use flexinfer_crds::keys;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::activation::Reason;
 use crate::backends::Vendor;
 use crate::effective::{Defaults, Effective};
 use crate::planning::objects::{Images, Settings, spec_hash};
@@ -235,80 +235,6 @@ fn a_claim_that_was_made_anew_is_filled_anew() {
     let mut scene = from("HF://a/b").with_claim().with_job(complete);
     scene.claim.as_mut().unwrap().metadata.uid = Some("c2".to_owned());
     assert_eq!(scene.told().0, "delete writer-cache-prefetch");
-}
-
-#[test]
-fn k8s_20_a_gated_repository_is_tried_again_only_with_another_token() {
-    let gated = i32::from(Reason::GatedRepository.exit_status());
-    let mut scene = from("HF://a/b").with_claim().failed(gated).later(600);
-    let caching = scene.look();
-    assert_eq!(caching.hindrance, Some(LoadHindrance::GatedRepository));
-    assert_eq!((caching.step, caching.look_again), (None, None));
-    assert_eq!(caching.message, "flexinfer-node: told");
-    scene.token = Some("17");
-    assert_eq!(scene.told().0, "delete writer-cache-prefetch");
-}
-
-#[test]
-fn k8s_20_the_reason_is_the_exit_status_and_not_a_text() {
-    let mut scene = from("HF://a/b").with_claim().failed(1);
-    scene.exit.as_mut().unwrap().message = "403M/1.2G Gated".to_owned();
-    let caching = scene.look();
-    assert_eq!(caching.hindrance, Some(LoadHindrance::InitContainerFailed));
-    assert_eq!(caching.look_again, Some(Duration::from_mins(10)));
-}
-
-#[test]
-fn a_job_that_failed_is_tried_again_after_a_while() {
-    let scene = from("HF://a/b").with_claim().failed(75).later(9);
-    assert_eq!(scene.told(), told("wait", ConditionReason::PrefetchFailed));
-    assert_eq!(scene.look().look_again, Some(Duration::from_mins(1)));
-    let scene = scene.later(1);
-    assert_eq!(scene.told().0, "delete writer-cache-prefetch");
-}
-
-/// That `scene`, whose weights are on somebody else's claim `weights`, looks for them again.
-fn looks_again(mut scene: Scene, copies: bool) {
-    let theirs = |scene: &mut Scene, claim| {
-        *(if copies { &mut scene.source } else { &mut scene.claim }) = Some(claim);
-    };
-    theirs(&mut scene, claim("weights", "1Gi"));
-    let mut scene = scene.failed(i32::from(Reason::BadSource.exit_status()));
-    for (awaited, wait) in [
-        ("2025-12-31T23:59:58Z", Duration::from_secs(15)),
-        ("2025-12-31T23:58:00Z", Duration::from_mins(2)),
-        ("2025-12-01T00:00:00Z", Duration::from_mins(10)),
-    ] {
-        scene.awaited_since = Some(awaited.parse().unwrap());
-        let caching = scene.look();
-        assert_eq!(caching.hindrance, Some(LoadHindrance::BadSource));
-        assert_eq!(caching.look_again, Some(wait), "awaited since {awaited}");
-    }
-    let mut made_late = claim("weights", "1Gi");
-    made_late.metadata.creation_timestamp =
-        serde_json::from_value(json!("2025-12-31T23:59:59Z")).unwrap();
-    theirs(&mut scene, made_late);
-    assert_eq!(scene.look().look_again, Some(Duration::from_secs(15)), "the claim is new");
-    assert!(scene.later(1).told().0.starts_with("delete writer-cache-"));
-}
-
-#[test]
-fn what_somebody_else_may_put_on_a_claim_is_looked_for_again_and_ever_more_rarely() {
-    looks_again(from("pvc://weights/m"), false);
-    let copied = json!({
-        "backend": "vllm", "source": "pvc://weights/m", "cache": { "strategy": "SharedPVC" },
-    });
-    looks_again(Scene::of(copied).with_claim(), true);
-    let bad = i32::from(Reason::BadSource.exit_status());
-    let hub = from("HF://a/b").with_claim().failed(bad).later(600);
-    assert_eq!((hub.told().0.as_str(), hub.look().look_again), ("wait", None));
-}
-
-#[test]
-fn a_full_volume_is_tried_again_too() {
-    let full = i32::from(Reason::DiskFull.exit_status());
-    let scene = from("HF://a/b").with_claim().failed(full);
-    assert_eq!(scene.look().look_again, Some(Duration::from_mins(10)));
 }
 
 #[test]
