@@ -24,7 +24,8 @@ async fn each_failure_is_told_to_who_asked_while_another_model_goes_on() {
         ),
         (
             "e.yaml",
-            simulated("hangs", &json!({ "hangWhileLoading": true, "startupTimeout": "1s" }), ""),
+            // Long enough for a busy machine to have its output read.
+            simulated("hangs", &json!({ "hangWhileLoading": true, "startupTimeout": "15s" }), ""),
         ),
         ("f.yaml", simulated("garbage", &json!({ "garbageHealth": true }), "")),
         (
