@@ -197,4 +197,22 @@ mod tests {
         let moved = adapters.learn(&key("sql"), of("base", "sql", "OCI"));
         assert!(moved.iter().all(|moved| paths(&moved.asked(Backend::Vllm)).is_empty()));
     }
+
+    #[test]
+    fn one_that_is_loaded_at_its_first_request_is_listed_and_asked_of_no_engine_before() {
+        let mut adapters = Adapters::default();
+        let late = object(&json!({
+            "modelRef": "base", "adapterName": "late", "preload": false,
+            "source": { "type": "LocalPath", "uri": "adapters/late" },
+        }));
+        let moved = adapters.learn(&key("late"), late);
+        assert!(moved.iter().all(|moved| paths(&moved.asked(Backend::Vllm)).is_empty()));
+        let asked = adapters.asked(&ModelId::new("default", "base"), Backend::Vllm);
+        assert!(paths(&asked).is_empty());
+        let listed = adapters.listed();
+        let source = listed.first().and_then(|adapter| adapter.on_demand.as_ref());
+        assert_eq!(source.map(|source| source.uri.as_str()), Some("adapters/late"));
+        let gone = adapters.forget(&key("late")).expect("it was there");
+        assert_eq!(paths(&gone.asked(Backend::Vllm)), ["/v1/unload_lora_adapter"]);
+    }
 }

@@ -194,3 +194,36 @@ async fn sse_13_a_stream_that_goes_on_is_never_cut_and_a_silent_one_is() {
     assert!(rest.contains("error") && !rest.contains("[DONE]"), "it claims to be whole: {rest}");
     assert!(eventually(BOUND, || engine.left_early() == 1).await, "the engine is not told");
 }
+
+#[tokio::test]
+async fn interim_answers_of_an_engine_are_no_answers() {
+    let interim = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(3);
+    let engine = Origin::start(move |_| {
+        vec![Action::Write(interim.clone()), Action::Write(answer(200, &[], b"{\"final\":1}"))]
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    for _ in 0..2 {
+        client.post(CHAT, ASK).await.unwrap();
+        let last = loop {
+            let head = client.head().await.unwrap();
+            if head.status() >= 200 {
+                break head;
+            }
+            assert_eq!((head.status(), head.count("content-length")), (103, 0), "{head:?}");
+        };
+        assert_eq!((last.status(), last.header("content-length")), (200, Some("11")));
+        while client.unread().len() < 11 {
+            let ended = client.rest(Duration::from_millis(20)).await;
+            assert_eq!(ended, None, "it ended");
+        }
+        client = Client::connect(world.address).await.unwrap();
+    }
+    let mut client = H2Client::connect(world.address).await.unwrap();
+    let answer = client.request(&Upload::post(CHAT, ASK)).await.unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"{\"final\":1}"[..]));
+    assert_eq!(engine.requests().len(), 3);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
