@@ -253,3 +253,17 @@ async fn crumbs_of_a_cookie_reach_an_engine_of_http1_as_one() {
     assert_eq!(seen.head.count("cookie"), 1, "{:?}", seen.head);
     assert_eq!(seen.head.header("cookie"), Some("a=1; b=2; c=3"));
 }
+
+#[tokio::test]
+async fn questions_and_settings_without_an_end_hold_nobody_else_up() {
+    let (engine, world) = world(limits()).await;
+    for frame in [Frame::new(Kind::PING, 0, 0, [0; 8]), Frame::new(Kind::SETTINGS, 0, 0, [])] {
+        let mut client = Frames::connect(world.address).await.unwrap();
+        // Its own answers are never read: it is cut off, or may send no more.
+        let sent = flood(&mut client, 100_000, |_| vec![frame.clone()]);
+        let _ = timeout(Duration::from_secs(5), sent).await;
+        assert!(is_served(&world).await, "{frame:?}");
+    }
+    assert_eq!(engine.requests().len(), 2);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
