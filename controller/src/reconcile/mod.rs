@@ -83,8 +83,11 @@ impl Reconciler {
                 Ok(()) => {
                     self.failures.lock().remove(&group);
                 }
-                // Nothing is written any more; whoever watches over the lead ends the process.
-                Err(Error::LeadLost) => return std::future::pending().await,
+                // Nothing is written until the lead is back; if it never is, the process is ended.
+                Err(Error::LeadLost) => {
+                    self.writer.lead_regained().await;
+                    self.world.queue.wake(group);
+                }
                 Err(error) => self.try_again(&group, &error),
             }
         }

@@ -36,6 +36,11 @@ impl Writer {
         Self { client, recorder, leadership, tracer: Tracer::of_this_process() }
     }
 
+    /// Waits until this process may write again.
+    pub(super) async fn lead_regained(&self) {
+        self.leadership.regained().await;
+    }
+
     /// The objects of a kind in a model's namespace.
     pub(super) fn api<K>(&self, id: &ModelId) -> Api<K>
     where

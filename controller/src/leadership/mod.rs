@@ -1,7 +1,6 @@
 //! Which of several controllers acts: the one that holds a Lease. Who cannot renew it in time stops
-//! before its next write, by its own steady clock.
+//! before its next write, by its own steady clock, and goes on where nobody else has led meanwhile.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,7 +8,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 /// The Lease's name.
@@ -29,7 +28,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Leadership {
     /// `None` where there is only one controller.
-    until: Option<Arc<Mutex<Instant>>>,
+    until: Option<watch::Receiver<Instant>>,
 }
 
 impl Leadership {
@@ -41,8 +40,14 @@ impl Leadership {
     /// How long this process may go on writing; `None` if not at all.
     pub(crate) fn left(&self) -> Option<Duration> {
         let Some(until) = &self.until else { return Some(Duration::MAX) };
-        let left = until.lock().checked_duration_since(Instant::now())?;
+        let left = until.borrow().checked_duration_since(Instant::now())?;
         (!left.is_zero()).then_some(left)
+    }
+
+    /// Waits until this process may write again. One that has lost the lead for good ends meanwhile.
+    pub(crate) async fn regained(&self) {
+        let Some(mut until) = self.until.clone() else { return };
+        let _ = until.wait_for(|until| *until > Instant::now()).await;
     }
 }
 
@@ -52,13 +57,15 @@ pub(crate) struct Candidate {
     name: String,
     /// The holder's record as it was last seen to change, and when that was.
     seen: Option<(LeaseSpec, Instant)>,
+    /// Whether it has won: then a lease that is not its own is lost, even if nobody holds it.
+    leads: bool,
 }
 
 impl Candidate {
     /// The candidate `name`, for the Lease in `namespace`.
     pub(crate) fn new(client: Client, namespace: &str, name: &str) -> Self {
         let leases = Api::namespaced(client, namespace);
-        Self { leases, name: name.to_owned(), seen: None }
+        Self { leases, name: name.to_owned(), seen: None, leads: false }
     }
 
     /// Waits until this process leads.
@@ -68,7 +75,8 @@ impl Candidate {
             match self.try_to_hold().await {
                 Ok(true) => {
                     tracing::info!(name = self.name, "this controller leads");
-                    let until = Arc::new(Mutex::new(begun + LENGTH.saturating_sub(MARGIN)));
+                    self.leads = true;
+                    let (until, _) = watch::channel(begun + LENGTH.saturating_sub(MARGIN));
                     return Holder { candidate: self, until };
                 }
                 Ok(false) => {}
@@ -89,7 +97,8 @@ impl Candidate {
         };
         let held = lease.spec.take().unwrap_or_default();
         let holder = held.holder_identity.clone().unwrap_or_default();
-        if holder != self.name && !holder.is_empty() && !self.is_over(&held) {
+        let free = !self.leads && (holder.is_empty() || self.is_over(&held));
+        if holder != self.name && !free {
             return Ok(false);
         }
         lease.spec = Some(self.record(Some(&held), now));
@@ -132,26 +141,29 @@ fn settled(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
 /// The one that leads.
 pub(crate) struct Holder {
     candidate: Candidate,
-    until: Arc<Mutex<Instant>>,
+    until: watch::Sender<Instant>,
 }
 
 impl Holder {
     /// What writers ask before each write.
     pub(crate) fn leadership(&self) -> Leadership {
-        Leadership { until: Some(Arc::clone(&self.until)) }
+        Leadership { until: Some(self.until.subscribe()) }
     }
 
-    /// Renews for as long as that works; returns when the lead is lost.
+    /// Renews for as long as that works; returns when the lead is lost. A renewal that comes too late counts if the
+    /// lease was still ours: nobody else has acted, and to begin anew would ask still more of a slow server.
     pub(crate) async fn hold(&mut self) {
         loop {
             let begun = Instant::now();
             match timeout(RENEWAL, self.candidate.try_to_hold()).await {
-                Ok(Ok(true)) => *self.until.lock() = begun + LENGTH.saturating_sub(MARGIN),
+                Ok(Ok(true)) => {
+                    self.until.send_replace(begun + LENGTH.saturating_sub(MARGIN));
+                }
                 Ok(Ok(false)) => return,
                 Ok(Err(error)) => tracing::warn!(%error, "the lease was not renewed"),
                 Err(_) => tracing::warn!("the lease was not renewed: no answer"),
             }
-            if *self.until.lock() <= Instant::now() {
+            if *self.until.borrow() <= Instant::now() {
                 return;
             }
             sleep(RENEWAL).await;
@@ -168,3 +180,6 @@ impl Holder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
