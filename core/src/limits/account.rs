@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+
 use super::ledger::{Limited, Need, Scope, Standing, Unit};
 use super::rate::{Bucket, Spent};
 use super::{CallerLimits, Rate};
@@ -14,37 +16,90 @@ use crate::moment::Moment;
 /// What a request waits that comes beside as many as may be: nobody knows when one of them ends.
 const WHILE_OTHERS_RUN: Duration = Duration::from_secs(1);
 
-/// Whose account it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
-    Caller(Arc<str>),
-    Tenant(Arc<str>),
+/// Somebody with limits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: &'a Arc<str>,
+    pub(super) limits: &'a CallerLimits,
 }
 
-impl Holder {
-    const fn scope(&self) -> Scope {
+/// What somebody with limits is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Caller,
+    Tenant,
+}
+
+impl Kind {
+    const fn scope(self) -> Scope {
         match self {
-            Self::Caller(_) => Scope::PerCaller,
-            Self::Tenant(_) => Scope::PerTenant,
+            Self::Caller => Scope::PerCaller,
+            Self::Tenant => Scope::PerTenant,
         }
     }
 }
 
 /// Everybody with limits whose accounts `need` touches: the caller, then its tenant.
-pub(super) fn holders(need: &Need<'_>) -> [Option<(Holder, CallerLimits)>; 2] {
+pub(super) fn holders<'a>(need: &Need<'a>) -> [Option<Holder<'a>>; 2] {
     let Some(caller) = need.caller else { return [None, None] };
-    let own = (Holder::Caller(Arc::clone(&caller.name)), caller.limits);
-    let shared = caller
-        .tenant
-        .as_ref()
-        .map(|tenant| (Holder::Tenant(Arc::clone(&tenant.name)), tenant.limits));
-    [Some(own), shared].map(|holder| holder.filter(|(_, limits)| limits.any()))
+    let own = Holder { kind: Kind::Caller, name: &caller.name, limits: &caller.limits };
+    let shared = caller.tenant.as_ref().map(|tenant| Holder {
+        kind: Kind::Tenant,
+        name: &tenant.name,
+        limits: &tenant.limits,
+    });
+    [Some(own), shared].map(|holder| holder.filter(|holder| holder.limits.any()))
+}
+
+/// The accounts of everybody.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    callers: HashMap<Arc<str>, Account, RandomState>,
+    tenants: HashMap<Arc<str>, Account, RandomState>,
+}
+
+impl Accounts {
+    pub(super) fn of(&self, kind: Kind, name: &str) -> Option<&Account> {
+        match kind {
+            Kind::Caller => self.callers.get(name),
+            Kind::Tenant => self.tenants.get(name),
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, kind: Kind, name: &str) -> Option<&mut Account> {
+        self.all_of(kind).get_mut(name)
+    }
+
+    /// The account of `holder`, opened where it has none.
+    pub(super) fn open(&mut self, holder: &Holder<'_>) -> &mut Account {
+        self.all_of(holder.kind).entry(Arc::clone(holder.name)).or_default()
+    }
+
+    /// How many accounts these are.
+    pub(super) fn count(&self) -> usize {
+        self.callers.values().chain(self.tenants.values()).map(Account::count).sum()
+    }
+
+    /// Closes those that are at rest.
+    pub(super) fn sweep(&mut self, now: Moment) {
+        self.callers.retain(|_, account| account.sweep(now));
+        self.tenants.retain(|_, account| account.sweep(now));
+    }
+
+    fn all_of(&mut self, kind: Kind) -> &mut HashMap<Arc<str>, Account, RandomState> {
+        match kind {
+            Kind::Caller => &mut self.callers,
+            Kind::Tenant => &mut self.tenants,
+        }
+    }
 }
 
 /// What a holder was charged.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    pub(super) holder: Holder,
+    pub(super) kind: Kind,
+    pub(super) name: Arc<str>,
     requests: Option<Spent>,
     /// The tokens reserved, with the rate that they were reserved by.
     tokens: Option<(Rate, u64, Spent)>,
@@ -55,19 +110,18 @@ pub(super) struct Held {
 pub(super) struct Account {
     requests: Bucket,
     running: u32,
-    tokens: HashMap<ModelId, Bucket>,
+    tokens: HashMap<ModelId, Bucket, RandomState>,
 }
 
 impl Account {
     /// What of `limits` is in the way of `need`.
     pub(super) fn refusals(
         account: Option<&Self>,
-        holder: &Holder,
-        limits: &CallerLimits,
+        holder: &Holder<'_>,
         need: &Need<'_>,
         now: Moment,
     ) -> [Option<Limited>; 3] {
-        let scope = holder.scope();
+        let (scope, limits) = (holder.kind.scope(), holder.limits);
         let requests = account.map(|account| account.requests).unwrap_or_default();
         let tokens = account.and_then(|account| account.tokens.get(need.model));
         let over_time = |unit, rate: Option<Rate>, bucket: Bucket, units| {
@@ -88,24 +142,26 @@ impl Account {
     /// Charges `need`, which was found to fit, and says how its holder stands now.
     pub(super) fn charge(
         &mut self,
-        holder: Holder,
-        limits: &CallerLimits,
+        holder: &Holder<'_>,
         need: &Need<'_>,
         now: Moment,
     ) -> (Held, Standing) {
         self.running += 1;
-        let mut held = Held { holder, requests: None, tokens: None };
+        let Holder { kind, name, limits } = *holder;
+        let mut held = Held { kind, name: Arc::clone(name), requests: None, tokens: None };
         let mut now_stands = Standing::default();
         if let Some(rate) = limits.requests {
             held.requests = Some(self.requests.spend(rate.cost(1), now));
             now_stands.requests = Some(standing(rate, self.requests, now));
         }
         if let Some(rate) = limits.tokens {
-            let bucket = self.tokens.entry(need.model.clone()).or_default();
             // What can never be there at once is charged as all there is; settling sees to the rest.
             let reserved = need.tokens.min(u64::from(rate.burst));
-            held.tokens = Some((rate, reserved, bucket.spend(rate.cost(reserved), now)));
-            now_stands.tokens = Some(standing(rate, *bucket, now));
+            let (spent, bucket) = change_bucket(&mut self.tokens, need.model, |bucket| {
+                (bucket.spend(rate.cost(reserved), now), *bucket)
+            });
+            held.tokens = Some((rate, reserved, spent));
+            now_stands.tokens = Some(standing(rate, bucket, now));
         }
         (held, now_stands)
     }
@@ -126,12 +182,13 @@ impl Account {
         self.running = self.running.saturating_sub(1);
         let Some((rate, reserved, spent)) = held.tokens else { return };
         let used = used.unwrap_or(reserved);
-        let bucket = self.tokens.entry(model.clone()).or_default();
-        if used <= reserved {
-            bucket.give_back(spent, rate.cost(reserved - used), now);
-        } else {
-            bucket.spend(rate.cost(used - reserved), now);
-        }
+        change_bucket(&mut self.tokens, model, |bucket| {
+            if used <= reserved {
+                bucket.give_back(spent, rate.cost(reserved - used), now);
+            } else {
+                bucket.spend(rate.cost(used - reserved), now);
+            }
+        });
     }
 
     /// How many accounts these are.
@@ -148,6 +205,21 @@ impl Account {
     }
 }
 
+/// Changes the bucket of `model`. Mostly there is one, and then no name is copied.
+pub(super) fn change_bucket<R>(
+    buckets: &mut HashMap<ModelId, Bucket, RandomState>,
+    model: &ModelId,
+    change: impl FnOnce(&mut Bucket) -> R,
+) -> R {
+    if let Some(bucket) = buckets.get_mut(model) {
+        return change(bucket);
+    }
+    let mut bucket = Bucket::default();
+    let changed = change(&mut bucket);
+    buckets.insert(model.clone(), bucket);
+    changed
+}
+
 pub(super) fn refusal(
     scope: Scope,
     unit: Unit,
@@ -160,12 +232,11 @@ pub(super) fn refusal(
         return Some(Limited { scope, unit, limit: 0, left: 0, retry_in: None });
     }
     let wait = bucket.wait(rate, units, now);
-    let left = bucket.left(rate, now);
-    (!wait.is_zero()).then_some(Limited {
+    (!wait.is_zero()).then(|| Limited {
         scope,
         unit,
         limit: rate.burst,
-        left,
+        left: bucket.left(rate, now),
         retry_in: Some(wait),
     })
 }

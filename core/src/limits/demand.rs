@@ -2,7 +2,7 @@
 //! every four bytes of text, and for the answer what the request allows. Settled later by what the
 //! engine says it was.
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use crate::openai::Facts;
 use crate::openai::facts::Key;
@@ -50,7 +50,7 @@ impl Demand {
 
     /// What the JSON `body`, which `facts` were read from, asks for.
     pub fn of(facts: &Facts, body: &[u8]) -> Self {
-        let texts = PROMPT.iter().filter_map(|key| facts.text(*key, body));
+        let texts = PROMPT.iter().filter_map(|key| facts.bytes(*key, body));
         let count = |key| integer(facts, key, body);
         Self {
             prompt: texts.map(tokens).sum(),
@@ -72,9 +72,9 @@ pub(super) fn integer(facts: &Facts, key: Key, body: &[u8]) -> Option<u64> {
 }
 
 /// The tokens of a JSON value: of its strings, with a little for what holds them together.
-fn tokens(json: &str) -> u64 {
+fn tokens(json: &[u8]) -> u64 {
     let (mut bytes, mut opaque) = (0_usize, 0_u64);
-    let mut rest = json.as_bytes();
+    let mut rest = json;
     while let Some(at) = memchr(b'"', rest) {
         let content = rest.get(at + 1..).unwrap_or_default();
         let length = string_length(content);
@@ -88,7 +88,7 @@ fn tokens(json: &str) -> u64 {
     }
     // Numbers are prompts too: arrays of token ids.
     if bytes == 0 && opaque == 0 {
-        return json.split(',').count() as u64;
+        return memchr_iter(b',', json).count() as u64 + 1;
     }
     (bytes as u64).div_ceil(BYTES_PER_TOKEN).saturating_add(opaque)
 }

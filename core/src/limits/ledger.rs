@@ -8,8 +8,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+
 use super::Rate;
-use super::account::{Account, Held, Holder, holders, refusal};
+use super::account::{Account, Accounts, Held, change_bucket, holders, refusal};
 use super::rate::{Bucket, Spent};
 use crate::callers::Caller;
 use crate::ids::ModelId;
@@ -17,6 +19,10 @@ use crate::moment::Moment;
 
 /// When fewer accounts than these are open, none is looked for to be closed.
 const FEW: usize = 64;
+
+/// The most accounts that one charge opens: its model's, and of caller and tenant each their own and the one
+/// of their tokens for that model.
+const OPENED_AT_ONCE: usize = 5;
 
 /// The limits that hold whoever asks. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,10 +113,12 @@ pub struct Charge {
 pub struct Ledger {
     policy: Policy,
     global: Bucket,
-    models: HashMap<ModelId, Bucket>,
-    holders: HashMap<Holder, Account>,
+    models: HashMap<ModelId, Bucket, RandomState>,
+    holders: Accounts,
     /// How many accounts there may be before those that are at rest are closed.
     sweep_at: usize,
+    /// How many charges cannot bring it to that, so that they need not be counted.
+    sure: usize,
 }
 
 impl Ledger {
@@ -119,9 +127,10 @@ impl Ledger {
         Self {
             policy,
             global: Bucket::default(),
-            models: HashMap::new(),
-            holders: HashMap::new(),
+            models: HashMap::default(),
+            holders: Accounts::default(),
             sweep_at: FEW,
+            sure: 0,
         }
     }
 
@@ -135,8 +144,9 @@ impl Ledger {
         let for_all = for_all.into_iter().filter_map(|(scope, rate, bucket)| {
             refusal(scope, Unit::Requests, rate?, bucket, 1, now)
         });
-        let of_holders = holders(need).into_iter().flatten().flat_map(|(holder, limits)| {
-            Account::refusals(self.holders.get(&holder), &holder, &limits, need, now)
+        let of_holders = holders(need).into_iter().flatten().flat_map(|holder| {
+            let account = self.holders.of(holder.kind, holder.name);
+            Account::refusals(account, &holder, need, now)
         });
         let longest = |limited: &Limited| limited.retry_in.unwrap_or(Duration::MAX);
         for_all.chain(of_holders.flatten()).max_by_key(longest).map_or(Ok(()), Err)
@@ -151,12 +161,11 @@ impl Ledger {
         let per_model = self
             .policy
             .per_model
-            .map(|rate| spend(self.models.entry(need.model.clone()).or_default(), rate));
+            .map(|rate| change_bucket(&mut self.models, need.model, |bucket| spend(bucket, rate)));
         let mut standing = Standing::default();
         let held = holders(need).map(|holder| {
-            let (holder, limits) = holder?;
-            let account = self.holders.entry(holder.clone()).or_default();
-            let (held, stands) = account.charge(holder, &limits, need, now);
+            let holder = holder?;
+            let (held, stands) = self.holders.open(&holder).charge(&holder, need, now);
             standing = standing.or_less(stands);
             Some(held)
         });
@@ -173,7 +182,7 @@ impl Ledger {
         restore(Some(&mut self.global), charge.global);
         restore(self.models.get_mut(&charge.model), charge.per_model);
         for held in charge.held.into_iter().flatten() {
-            if let Some(account) = self.holders.get_mut(&held.holder) {
+            if let Some(account) = self.holders.of_mut(held.kind, &held.name) {
                 account.give_back(&held, &charge.model, now);
             }
         }
@@ -183,7 +192,7 @@ impl Ledger {
     /// the reserved ones, are charged.
     pub fn settle(&mut self, charge: Charge, used: Option<u64>, now: Moment) {
         for held in charge.held.into_iter().flatten() {
-            if let Some(account) = self.holders.get_mut(&held.holder) {
+            if let Some(account) = self.holders.of_mut(held.kind, &held.name) {
                 account.settle(&held, &charge.model, used, now);
             }
         }
@@ -191,17 +200,21 @@ impl Ledger {
 
     /// How many accounts are open, for tests and debug pages.
     pub fn accounts(&self) -> usize {
-        self.models.len() + self.holders.values().map(Account::count).sum::<usize>()
+        self.models.len() + self.holders.count()
     }
 
     /// Closes what is at rest, once there is much. A full account and none are the same.
     fn sweep(&mut self, now: Moment) {
-        if self.accounts() < self.sweep_at {
+        if self.sure > 0 {
+            self.sure -= 1;
             return;
         }
-        self.models.retain(|_, bucket| !bucket.full_in(now).is_zero());
-        self.holders.retain(|_, account| account.sweep(now));
-        self.sweep_at = FEW.max(2 * self.accounts());
+        if self.accounts() >= self.sweep_at {
+            self.models.retain(|_, bucket| !bucket.full_in(now).is_zero());
+            self.holders.sweep(now);
+            self.sweep_at = FEW.max(2 * self.accounts());
+        }
+        self.sure = (self.sweep_at - self.accounts()) / OPENED_AT_ONCE;
     }
 }
 

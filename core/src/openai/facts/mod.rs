@@ -93,7 +93,12 @@ impl Facts {
 
     /// The JSON text of the value of `key` in `body`, which must be the body that was read.
     pub fn text<'a>(&self, key: Key, body: &'a [u8]) -> Option<&'a str> {
-        std::str::from_utf8(body.get(self.span(key)?)?).ok()
+        std::str::from_utf8(self.bytes(key, body)?).ok()
+    }
+
+    /// The same for who needs not be told once more that it is text.
+    pub(crate) fn bytes<'a>(&self, key: Key, body: &'a [u8]) -> Option<&'a [u8]> {
+        body.get(self.span(key)?)
     }
 }
 
