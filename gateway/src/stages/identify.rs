@@ -1,7 +1,7 @@
 //! Finds out who asks, and takes out of the head what is for the gateway alone: an engine or a log
 //! sees no key, and nobody outside can speak for a gateway.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::callers::{CREDENTIALS, Caller, Carrier, Presented, SUBPROTOCOL, is_internal};
@@ -15,6 +15,15 @@ use strum::IntoEnumIterator as _;
 use crate::context::Context;
 use crate::keys::Keys;
 use crate::parts::Parts;
+
+/// The headers that may carry a key, ready to be looked up.
+static CARRIERS: LazyLock<Vec<(Carrier, HeaderName)>> = LazyLock::new(|| {
+    Carrier::iter().map(|carrier| (carrier, HeaderName::from_static(carrier.header()))).collect()
+});
+
+/// Those that say who asks.
+static CREDENTIAL_HEADERS: LazyLock<[HeaderName; CREDENTIALS.len()]> =
+    LazyLock::new(|| CREDENTIALS.map(HeaderName::from_static));
 
 /// Puts the caller into the context; without keys everybody is let in.
 pub(crate) fn identify(
@@ -37,9 +46,9 @@ pub(crate) fn caller(keys: &Keys, headers: &HeaderMap) -> Result<Arc<Caller>, Re
 }
 
 fn carried(headers: &HeaderMap) -> impl Iterator<Item = (Carrier, &[u8])> {
-    Carrier::iter().flat_map(move |carrier| {
-        let values = headers.get_all(carrier.header()).iter();
-        values.map(move |value| (carrier, value.as_bytes()))
+    CARRIERS.iter().flat_map(move |(carrier, name)| {
+        let values = headers.get_all(name).iter();
+        values.map(move |value| (*carrier, value.as_bytes()))
     })
 }
 
@@ -52,7 +61,7 @@ fn strip_internal(head: &mut RequestHeader) {
 }
 
 fn strip_credentials(head: &mut RequestHeader) {
-    for name in CREDENTIALS {
+    for name in CREDENTIAL_HEADERS.iter() {
         head.remove_header(name);
     }
     let Some(names) = head.headers.get(SEC_WEBSOCKET_PROTOCOL).cloned() else { return };
