@@ -27,20 +27,21 @@ use crate::stages::{
     relay, resolve, respond, send, tie, understand,
 };
 
-/// The proxy that Pingora runs.
+/// The proxy that Pingora runs. Cheap to clone: each thread has one.
+#[derive(Clone)]
 pub struct Proxy {
-    parts: Parts,
+    parts: Arc<Parts>,
 }
 
 impl Proxy {
     /// A proxy made of `parts`.
     pub fn new(parts: Parts) -> Self {
-        Self { parts }
+        Self { parts: Arc::new(parts) }
     }
 
     /// Everything that happens before an engine is connected to.
     async fn admit(&self, session: &mut Session, context: &mut Context) -> Result<(), Stop> {
-        let parts = &self.parts;
+        let parts = &*self.parts;
         let fleet = parts.fleet.load_full();
         let request = receive::receive(parts, &fleet, session, context)?;
         if !request.is_public() {
@@ -69,7 +70,7 @@ impl Proxy {
         let early = read::early(session, call.operation, named.is_some());
         if let Some(arrived) = read::read(parts, session, context.started, early).await? {
             let headers = &session.req_header().headers;
-            let understood = understand::understand(call.operation, headers, &arrived)?;
+            let understood = understand::understand(call.operation, headers, &arrived).await?;
             if named.is_none()
                 && let Some(name) = understood.model()
             {

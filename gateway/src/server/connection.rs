@@ -12,12 +12,14 @@ use pingora_core::protocols::l4::stream::Stream;
 use pingora_core::protocols::{GetSocketDigest, IO, SocketDigest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::coalesced::Coalesced;
 use super::conversation::Conversation;
+use super::lanes::{self, Lane};
 use super::refusals;
 use super::secured::Secured;
 use crate::tls::Certificates;
@@ -49,11 +51,31 @@ const TLS_BEGINS: u8 = 0x16;
 
 /// What connections are served with.
 pub(super) struct Service<A> {
+    /// The threads that serve plain HTTP/1, each connection on one of them.
+    pub(super) lanes: Vec<Lane<A>>,
+    /// What serves the others: one connection of HTTP/2 may be all that a proxy in front has, and keep more
+    /// than one thread busy.
     pub(super) app: Arc<A>,
+    /// Where it does.
+    pub(super) runtime: Handle,
     /// Without them connections are plain.
     pub(super) certificates: Option<Arc<Certificates>>,
     /// Whether connections that wait for their next request are to be closed.
     pub(super) stopping: watch::Receiver<bool>,
+}
+
+/// A connection that no runtime watches.
+struct Accepted {
+    socket: std::net::TcpStream,
+    client: SocketAddr,
+}
+
+impl Accepted {
+    fn new((socket, client): (TcpStream, SocketAddr)) -> io::Result<Self> {
+        // Small events must leave at once; a socket that refuses is only slower.
+        let _ = socket.set_nodelay(true);
+        Ok(Self { socket: socket.into_std()?, client })
+    }
 }
 
 /// Accepts until it is `enough`; every connection gets a task of its own.
@@ -66,13 +88,11 @@ pub(super) async fn accept<A>(
 {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listener.accept() => accepted.and_then(Accepted::new),
             _ = enough.wait_for(|enough| *enough) => return,
         };
         match accepted {
-            Ok((socket, client)) => {
-                tokio::spawn(serve(socket, client, Arc::clone(&service)));
-            }
+            Ok(accepted) => place(accepted, Arc::clone(&service)),
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(AFTER_FAILED_ACCEPT).await;
@@ -81,46 +101,66 @@ pub(super) async fn accept<A>(
     }
 }
 
-async fn serve<A>(socket: TcpStream, client: SocketAddr, service: Arc<Service<A>>)
+/// Gives a connection its thread. Under TLS nobody knows yet which protocol it will speak.
+fn place<A>(accepted: Accepted, service: Arc<Service<A>>)
 where
     A: HttpServerApp + Send + Sync + 'static,
 {
-    // Small events must leave at once; a socket that refuses is only slower.
-    let _ = socket.set_nodelay(true);
-    let served = match &service.certificates {
-        None => plain(socket, client, &service).await,
-        Some(certificates) => secured(socket, client, &service, certificates).await,
+    let client = accepted.client;
+    let told = move |served: io::Result<()>| {
+        if let Err(error) = served {
+            debug!(%error, %client, "a connection ended before its first request");
+        }
     };
-    if let Err(error) = served {
-        debug!(%error, %client, "a connection ended before its first request");
+    if let Some(certificates) = service.certificates.clone() {
+        tokio::spawn(async move { told(secured(accepted, &service, &certificates).await) });
+        return;
+    }
+    let lane = lanes::emptiest(&service.lanes);
+    let app = Arc::clone(lane.map_or(&service.app, |lane| &lane.app));
+    let serving = Arc::clone(&service);
+    let serving = async move { told(plain(accepted, &app, serving).await) };
+    match lane {
+        Some(lane) => lane.serve(serving),
+        None => drop(tokio::spawn(serving)),
     }
 }
 
 /// Serves a connection without TLS; an error is one before the first request.
-async fn plain<A>(socket: TcpStream, client: SocketAddr, service: &Service<A>) -> io::Result<()>
+async fn plain<A>(accepted: Accepted, app: &Arc<A>, service: Arc<Service<A>>) -> io::Result<()>
 where
     A: HttpServerApp + Send + Sync + 'static,
 {
-    let http2 = timeout(FIRST_BYTE_LIMIT, speaks_http2(&socket)).await??;
-    let stream = labelled(socket, client);
-    if http2 {
-        service.app.process_new(Box::new(stream), &service.stopping).await;
-    } else {
-        http1(stream, client, service).await;
+    let Accepted { socket, client } = accepted;
+    let socket = TcpStream::from_std(socket)?;
+    if !timeout(FIRST_BYTE_LIMIT, speaks_http2(&socket)).await?? {
+        http1(labelled(socket, client), client, app, &service.stopping).await;
+        return Ok(());
     }
+    let socket = socket.into_std()?;
+    service.runtime.clone().spawn(async move {
+        match TcpStream::from_std(socket) {
+            Ok(socket) => {
+                let stream = Box::new(labelled(socket, client));
+                service.app.process_new(stream, &service.stopping).await;
+            }
+            Err(error) => debug!(%error, %client, "a connection could not be moved"),
+        }
+    });
     Ok(())
 }
 
 /// The same under TLS.
 async fn secured<A>(
-    socket: TcpStream,
-    client: SocketAddr,
+    accepted: Accepted,
     service: &Service<A>,
     certificates: &Certificates,
 ) -> io::Result<()>
 where
     A: HttpServerApp + Send + Sync + 'static,
 {
+    let Accepted { socket, client } = accepted;
+    let socket = TcpStream::from_std(socket)?;
     let mut first = [0];
     timeout(FIRST_BYTE_LIMIT, socket.peek(&mut first)).await??;
     if first != [TLS_BEGINS] {
@@ -132,7 +172,7 @@ where
         timeout(FIRST_BYTE_LIMIT, stream.wait_for(HTTP2_PREFACE)).await??;
         service.app.process_new(Box::new(stream), &service.stopping).await;
     } else {
-        http1(stream, client, service).await;
+        http1(stream, client, &service.app, &service.stopping).await;
     }
     Ok(())
 }
@@ -151,24 +191,27 @@ async fn refuse_plain(mut socket: TcpStream) -> io::Result<()> {
 }
 
 /// Serves one HTTP/1 request after another, for as long as they come.
-async fn http1<A, S>(stream: S, client: SocketAddr, service: &Service<A>)
+async fn http1<A, S>(stream: S, client: SocketAddr, app: &Arc<A>, stopping: &watch::Receiver<bool>)
 where
     A: HttpServerApp + Send + Sync + 'static,
     S: IO + 'static,
 {
     let conversation = Conversation::new();
-    let talk = converse(stream, service, &conversation);
+    let talk = converse(stream, app, stopping, &conversation);
     if !Arc::clone(&conversation).over(KEEPALIVE, talk).await {
         debug!(%client, limit = ?KEEPALIVE, "a connection was closed that sent no whole request head");
     }
 }
 
-async fn converse<A, S>(stream: S, service: &Service<A>, conversation: &Conversation)
-where
+async fn converse<A, S>(
+    stream: S,
+    app: &Arc<A>,
+    stopping: &watch::Receiver<bool>,
+    conversation: &Conversation,
+) where
     A: HttpServerApp + Send + Sync + 'static,
     S: IO + 'static,
 {
-    let Service { app, stopping, .. } = service;
     let mut session = ServerSession::new_http1(Box::new(Coalesced::new(stream)));
     // Kept without a limit as far as Pingora knows, which would set a timer for each request.
     session.set_keepalive(Some(0));

@@ -10,6 +10,7 @@ mod conversation;
 mod handover;
 mod hang_up;
 mod head_watch;
+mod lanes;
 mod listener;
 mod refusals;
 mod secured;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions};
 use pingora_core::server::configuration::ServerConf;
 use pingora_proxy::{HttpProxy, ProxyHttp, http_proxy};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -31,13 +33,18 @@ use tracing::{info, warn};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::tls::Certificates;
 
+use connection::Service;
 pub(crate) use conversation::{Held, head_arrived, hold};
 pub use handover::{Estate, Inherited};
 pub(crate) use hang_up::Line;
+use lanes::Lane;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request, in all.
 const POOLED_CONNECTIONS: usize = 1024;
+
+/// The fewest of them that a lane may keep.
+const LANE_POOLED_CONNECTIONS: usize = 64;
 
 /// Pingora's own bound on attempts, above every bound of ours: a busy engine may be asked often.
 const PINGORA_ATTEMPTS: usize = 10_000;
@@ -52,6 +59,8 @@ pub struct Running {
     /// Whether no more connections are accepted.
     full: watch::Sender<bool>,
     accepting: JoinHandle<()>,
+    /// Their threads end with this.
+    _lanes: Vec<lanes::Thread>,
 }
 
 /// How patiently a gateway stops.
@@ -74,14 +83,15 @@ pub struct Entrance {
 /// How connections to engines are made.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// At most so many of the runtime's threads make some.
+    /// How many lanes make some, and at most so many of the runtime's threads beside them. Without lanes
+    /// everything is on those.
     pub threads: usize,
     /// The authorities that engines' certificates may be signed by, in place of the system's; a file
     /// that [`Trust`](crate::tls::Trust) has found good.
     pub authorities: Option<PathBuf>,
 }
 
-/// Serves `service` at `entrance`.
+/// Serves `service` at `entrance`, on threads of its own and on those of the runtime that this is called in.
 pub fn start<S>(
     entrance: Entrance,
     service: S,
@@ -89,32 +99,40 @@ pub fn start<S>(
     outgoing: &Outgoing,
 ) -> io::Result<Running>
 where
-    S: ProxyHttp + Send + Sync + 'static,
+    S: ProxyHttp + Clone + Send + Sync + 'static,
     S::CTX: Send + Sync,
 {
-    let listener = tokio::net::TcpListener::from_std(entrance.listener)?;
+    let Entrance { listener, certificates } = entrance;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
-    let app = Arc::new(proxy(service, outgoing));
+    let pooled = (POOLED_CONNECTIONS / outgoing.threads.max(1)).max(LANE_POOLED_CONNECTIONS);
+    let alone = Outgoing { threads: 1, ..outgoing.clone() };
+    let lane = |number| Lane::start(number, Arc::new(proxy(service.clone(), &alone, pooled)));
+    let started = (0..outgoing.threads).map(lane).collect::<io::Result<Vec<_>>>()?;
+    let (lanes, running): (Vec<_>, _) = started.into_iter().unzip();
+    let app = Arc::new(proxy(service, outgoing, POOLED_CONNECTIONS));
     let (stop, stopping) = watch::channel(false);
     let (full, enough) = watch::channel(false);
     let accepting = tokio::spawn(async move {
         let mut ending = stopping.clone();
-        let certificates = entrance.certificates;
-        let service = connection::Service { app: Arc::clone(&app), certificates, stopping };
-        connection::accept(listener, Arc::new(service), enough).await;
+        let runtime = Handle::current();
+        let service = Arc::new(Service { lanes, app, runtime, certificates, stopping });
+        connection::accept(listener, Arc::clone(&service), enough).await;
         // Connections that wait for their next request are told that there is none.
         let _ = ending.wait_for(|stop| *stop).await;
-        app.http_cleanup().await;
+        for app in service.lanes.iter().map(|lane| &lane.app).chain([&service.app]) {
+            app.http_cleanup().await;
+        }
     });
-    Ok(Running { address, lifecycle, stop, full, accepting })
+    Ok(Running { address, lifecycle, stop, full, accepting, _lanes: running })
 }
 
-fn proxy<S: ProxyHttp>(service: S, outgoing: &Outgoing) -> HttpProxy<S> {
+fn proxy<S: ProxyHttp>(service: S, outgoing: &Outgoing, pooled: usize) -> HttpProxy<S> {
     let conf = ServerConf {
-        threads: outgoing.threads,
+        threads: outgoing.threads.max(1),
         ca_file: outgoing.authorities.as_ref().map(|file| file.to_string_lossy().into_owned()),
         max_retries: PINGORA_ATTEMPTS,
-        upstream_keepalive_pool_size: POOLED_CONNECTIONS,
+        upstream_keepalive_pool_size: pooled,
         ..ServerConf::default()
     };
     let mut proxy = http_proxy(&Arc::new(conf), service);

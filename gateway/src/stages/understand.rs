@@ -2,6 +2,7 @@
 //! requests that shall meet the same engine. Where its API has the model elsewhere, a body is between the
 //! client and the engine.
 
+use bytes::Bytes;
 use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::rejection::Rejection;
@@ -9,13 +10,17 @@ use flexinfer_core::routing::Said;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use pingora_proxy::Session;
+use tokio::task::spawn_blocking;
 
 use super::read::Arrived;
 use crate::context::{Body, Context};
 use crate::parts::Parts;
 
+/// A longer body takes a moment to read, in bytes.
+const LONG: usize = 1024 * 1024;
+
 /// What is in a body that was sent to `operation`.
-pub(crate) fn understand(
+pub(crate) async fn understand(
     operation: Option<&Operation>,
     headers: &HeaderMap,
     arrived: &Arrived,
@@ -27,7 +32,11 @@ pub(crate) fn understand(
         return Ok(Understood::Opaque);
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let understood = Understood::read(content_type, &arrived.received);
+    let understood = if arrived.received.len() > LONG {
+        aside(content_type.map(str::to_owned), arrived.received.clone()).await
+    } else {
+        Understood::read(content_type, &arrived.received)
+    };
     if operation.is_some() {
         return understood;
     }
@@ -35,6 +44,13 @@ pub(crate) fn understand(
     // is none of our business.
     let named = understood.ok().filter(|body| body.model().is_some());
     Ok(named.unwrap_or(Understood::Opaque))
+}
+
+/// Reads a long body on a thread of its own: meanwhile the lane serves its other connections.
+async fn aside(content_type: Option<String>, body: Bytes) -> Result<Understood, Rejection> {
+    let reading = move || Understood::read(content_type.as_deref(), &body);
+    // It fails only while the gateway ends.
+    spawn_blocking(reading).await.unwrap_or(Err(Rejection::ShuttingDown))
 }
 
 /// Finds out what the request asks of the choice of its engine, by the strategy of its model.

@@ -136,7 +136,9 @@ async fn bodies_of_30_mib_arrive_by_length_and_chunked() {
 #[tokio::test]
 async fn bodies_over_http2_arrive_with_and_without_a_length_however_they_end() {
     let engine = Origin::answering("{}").await.unwrap();
-    let world = World::new(engine.address, models());
+    // However long this machine takes between two of them.
+    let limits = Limits { pooled: BOUND, ..limits() };
+    let world = World::with(engine.address, models(), limits, 1 << 30);
     let mut client = H2Client::connect(world.address).await.unwrap();
     let mut expected = Vec::new();
     for size in [64, 65_536, 65_600, 262_145, 1 << 20, 10 << 20] {

@@ -28,6 +28,7 @@ mod hostile;
 mod hostile_http2;
 mod http2_engines;
 mod https_engines;
+mod lanes;
 mod leaving;
 mod limits;
 mod lists;

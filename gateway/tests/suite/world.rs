@@ -272,12 +272,14 @@ struct Terms {
     rules: Rules,
     tls: Option<TlsFiles>,
     authorities: Option<PathBuf>,
+    /// Without any, all of it is on the test's own threads, in their order.
+    lanes: usize,
 }
 
 impl Default for Terms {
     fn default() -> Self {
         let (limits, rules) = (limits(), Rules::default());
-        Self { limits, budget: 1 << 30, rules, tls: None, authorities: None }
+        Self { limits, budget: 1 << 30, rules, tls: None, authorities: None, lanes: 0 }
     }
 }
 
@@ -295,6 +297,11 @@ impl World {
     /// A gateway for `models`, all of them on the engine at `engine`.
     pub(crate) fn new(engine: SocketAddr, models: Vec<Served>) -> Self {
         Self::with(engine, models, limits(), 1 << 30)
+    }
+
+    /// The same on two lanes, as a gateway of its own has them.
+    pub(crate) fn on_lanes(engine: SocketAddr, models: Vec<Served>) -> Self {
+        Self::serve(engine, Fleet::build(models).0, Terms { lanes: 2, ..Terms::default() })
     }
 
     /// The same with other limits.
@@ -330,8 +337,8 @@ impl World {
     }
 
     fn serve(engine: SocketAddr, fleet: Fleet, terms: Terms) -> Self {
-        let Terms { limits, budget, rules, tls, authorities } = terms;
-        let outgoing = Outgoing { threads: 2, authorities };
+        let Terms { limits, budget, rules, tls, authorities, lanes } = terms;
+        let outgoing = Outgoing { threads: lanes, authorities };
         let desk = Desk::new();
         for model in fleet.all() {
             desk.set_engine(model.name(), engine);
