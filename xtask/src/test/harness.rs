@@ -12,6 +12,9 @@ use super::counts::Counts;
 use super::failures::{Failure, Failures};
 use super::steps::listened;
 
+/// How cargo says that a program of tests was ended, and with it whatever it had still to run.
+const ENDED: &str = "(signal:";
+
 /// With more failures than these something is broken, and not just late.
 const MOST: usize = 12;
 
@@ -21,14 +24,16 @@ pub(crate) fn tests(
     counts: &mut Counts,
     mut command: impl FnMut(&[String]) -> Result<Command>,
 ) -> Result<()> {
-    let mut failures = Failures::default();
+    let (mut failures, mut ended) = (Failures::default(), false);
     let first = listened(command(&[])?.env("RUST_BACKTRACE", "0"), |line| {
         counts.read(line);
         failures.read(line);
+        ended |= line.contains(ENDED);
     });
     let Err(error) = first else { return Ok(()) };
     let failed = failures.found();
-    if failed.is_empty() || failed.len() > MOST {
+    let all_named = !ended && failed.len() == counts.failed;
+    if !all_named || failed.is_empty() || failed.len() > MOST {
         tell("failed", &failed);
         return Err(error);
     }
@@ -45,7 +50,9 @@ pub(crate) fn tests(
     let passed = if second.is_ok() || again.failed > 0 { again.passed } else { 0 };
     counts.once_more(passed, names.into_iter().filter(steady));
     tell("failed twice", &failed);
-    second
+    second?;
+    anyhow::ensure!(counts.failed == 0, "not all that failed was run again");
+    Ok(())
 }
 
 fn tell(what: &str, failed: &[Failure]) {
@@ -87,6 +94,29 @@ mod tests {
     fn what_fails_twice_has_failed() {
         let (result, counts, _) = run("echo 'test b ... FAILED'; \
             echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored'; exit 101");
+        result.unwrap_err();
+        assert_eq!((counts.passed, counts.failed), (1, 1));
+        assert!(counts.unsteady.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_was_ended_is_a_failure_whatever_else_passes_once_more() {
+        let first = "echo 'test b ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored'; \
+            echo '  process did not exit successfully: `a` (signal: 6, SIGABRT)' >&2; exit 101";
+        let (mut counts, mut runs) = (Counts::default(), 0);
+        let result = tests(&mut counts, |_| {
+            runs += 1;
+            let mut shell = Command::new("sh");
+            shell.args(["-c", if runs == 1 { first } else { "exit 0" }]);
+            Ok(shell)
+        });
+        result.unwrap_err();
+        assert_eq!((runs, counts.failed), (1, 1));
+    }
+
+    #[test]
+    fn one_that_was_not_run_again_has_failed() {
+        let (result, counts, _) = run("exit 0");
         result.unwrap_err();
         assert_eq!((counts.passed, counts.failed), (1, 1));
         assert!(counts.unsteady.is_empty());
