@@ -35,11 +35,19 @@ pub(crate) fn build(packages: &[&str], profile: &str) -> Result<()> {
     let mut cargo = program::cargo();
     cargo.args(["build", "--profile", profile]);
     if profile == "dev" {
-        cargo.arg("--workspace").args(packages.iter().flat_map(|package| ["--bin", package]));
+        let programs = packages.iter().flat_map(|package| programs_of(package));
+        cargo.arg("--workspace").args(programs.flat_map(|program| ["--bin", program]));
     } else {
         cargo.args(packages.iter().flat_map(|package| ["--package", package]));
     }
     program::run(&mut cargo)
+}
+
+/// The programs of a package: one of its name, and those that this one starts beside itself.
+fn programs_of<'a>(package: &'a str) -> Vec<&'a str> {
+    let beside: &[&str] =
+        if package == "flexinfer-loadtest" { &["upstream", "yardstick"] } else { &[] };
+    [&[package], beside].concat()
 }
 
 /// Where cargo leaves a binary of a profile (`dev`, `release` or `dist`).
