@@ -11,6 +11,10 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tracing::dispatcher::{self, Dispatch};
+use tracing::subscriber::NoSubscriber;
+
+/// The most threads that work aside for one lane, on what would keep its other connections waiting.
+const ASIDE: usize = 2;
 
 /// One thread, and what serves the connections on it.
 pub(super) struct Lane<A> {
@@ -39,12 +43,15 @@ impl<A> Lane<A> {
     /// A new thread for the connections that `app` serves.
     pub(super) fn start(number: usize, app: Arc<A>) -> io::Result<(Self, Thread)> {
         let (running, end) = oneshot::channel::<Infallible>();
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime =
+            Builder::new_current_thread().enable_all().max_blocking_threads(ASIDE).build()?;
         let handle = runtime.handle().clone();
-        // The log may be that of this thread alone, as in tests.
         let log = dispatcher::get_default(Dispatch::clone);
         thread::Builder::new().name(format!("lane-{number}")).spawn(move || {
-            let _log = dispatcher::set_default(&log);
+            // The log may be that of the starting thread alone, as in tests. That of the process needs no mention,
+            // and is slower with it.
+            let none = dispatcher::get_default(Dispatch::is::<NoSubscriber>);
+            let _log = none.then(|| dispatcher::set_default(&log));
             // Nothing is ever sent: it ends when there is no sender any more.
             let _ = runtime.block_on(end);
         })?;
