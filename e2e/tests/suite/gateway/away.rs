@@ -22,7 +22,7 @@ fn absence() -> Duration {
 async fn a_ready_model_is_served_while_the_api_server_is_away_and_demand_arrives_afterwards() {
     let site = Site::new().await;
     site.simulated("ready").await;
-    site.simulated("asleep").await;
+    site.patient("asleep").await;
     let (line, kubeconfig) = Line::to(&site.kubeconfig().await, site.folder()).await;
     let gateway = site.gateway_by("one", kubeconfig, &[]).await;
     let engine = site.engine(Settings::default()).await;

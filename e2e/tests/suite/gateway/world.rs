@@ -45,6 +45,13 @@ impl Site {
         self.models.apply(&model(name, &json!({ "backend": "simulator" }))).await;
     }
 
+    /// The same, and whoever asks for it waits for longer than any absence lasts.
+    pub(crate) async fn patient(&self, name: &str) {
+        let serverless = json!({ "coldStartTimeout": "15m" });
+        let spec = json!({ "backend": "simulator", "serverless": serverless });
+        self.models.apply(&model(name, &spec)).await;
+    }
+
     /// An engine where the API server accepts its address, for whichever of the tests' models.
     pub(crate) async fn engine(&self, settings: Settings) -> Running {
         let host = self.address.to_string();
