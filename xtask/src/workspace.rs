@@ -44,7 +44,7 @@ pub(crate) fn build(packages: &[&str], profile: &str) -> Result<()> {
 }
 
 /// The programs of a package: one of its name, and those that this one starts beside itself.
-fn programs_of<'a>(package: &'a str) -> Vec<&'a str> {
+fn programs_of(package: &str) -> Vec<&str> {
     let beside: &[&str] =
         if package == "flexinfer-loadtest" { &["upstream", "yardstick"] } else { &[] };
     [&[package], beside].concat()
