@@ -24,35 +24,47 @@ pub(crate) fn tests(
     counts: &mut Counts,
     mut command: impl FnMut(&[String]) -> Result<Command>,
 ) -> Result<()> {
-    let (mut failures, mut ended) = (Failures::default(), false);
-    let first = listened(command(&[])?.env("RUST_BACKTRACE", "0"), |line| {
-        counts.read(line);
-        failures.read(line);
-        ended |= line.contains(ENDED);
-    });
-    let Err(error) = first else { return Ok(()) };
-    let failed = failures.found();
-    let all_named = !ended && failed.len() == counts.failed;
-    if !all_named || failed.is_empty() || failed.len() > MOST {
-        tell("failed", &failed);
+    let first = Ran::to_its_end(command(&[])?);
+    let all_named = !first.ended && first.failed.len() == first.counts.failed;
+    counts.add(first.counts);
+    let Err(error) = first.outcome else { return Ok(()) };
+    if !all_named || first.failed.is_empty() || first.failed.len() > MOST {
+        tell("failed", &first.failed);
         return Err(error);
     }
-    tell("failed, and run once more with nothing beside it", &failed);
-    let names: Vec<String> = failed.into_iter().map(|failure| failure.name).collect();
-    let (mut again, mut failures) = (Counts::default(), Failures::default());
-    let second = listened(command(&names)?.env("RUST_BACKTRACE", "0"), |line| {
-        again.read(line);
-        failures.read(line);
-    });
-    let failed = failures.found();
-    let steady = |name: &String| failed.iter().all(|failure| failure.name != *name);
+    tell("failed, and run once more with nothing beside it", &first.failed);
+    let names: Vec<String> = first.failed.into_iter().map(|failure| failure.name).collect();
+    let again = Ran::to_its_end(command(&names)?);
     // One that a broken harness did not come to has not passed.
-    let passed = if second.is_ok() || again.failed > 0 { again.passed } else { 0 };
-    counts.once_more(passed, names.into_iter().filter(steady));
-    tell("failed twice", &failed);
-    second?;
+    let told = again.outcome.is_ok() || again.counts.failed > 0;
+    let passed = if told { again.counts.passed } else { 0 };
+    let unsteady = |name: &String| again.failed.iter().all(|failure| failure.name != *name);
+    counts.once_more(passed, names.into_iter().filter(unsteady));
+    tell("failed twice", &again.failed);
+    again.outcome?;
     anyhow::ensure!(counts.failed == 0, "not all that failed was run again");
     Ok(())
+}
+
+/// What a command showed.
+struct Ran {
+    outcome: Result<()>,
+    counts: Counts,
+    failed: Vec<Failure>,
+    /// A program of tests was ended.
+    ended: bool,
+}
+
+impl Ran {
+    fn to_its_end(mut command: Command) -> Self {
+        let (mut counts, mut failures, mut ended) = (Counts::default(), Failures::default(), false);
+        let outcome = listened(command.env("RUST_BACKTRACE", "0"), |line| {
+            counts.read(line);
+            failures.read(line);
+            ended |= line.contains(ENDED);
+        });
+        Self { outcome, counts, failed: failures.found(), ended }
+    }
 }
 
 fn tell(what: &str, failed: &[Failure]) {
