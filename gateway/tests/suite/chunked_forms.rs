@@ -4,35 +4,16 @@
 use std::time::Duration;
 
 use flexinfer_gateway::parts::Limits;
-use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::{Client, chunked_request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::framing::chunked;
 use flexinfer_testkit::h2_client::{End, H2Client, Upload};
-use flexinfer_testkit::origin::{Origin, Recorded, answer};
+use flexinfer_testkit::origin::{Origin, Recorded};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use tokio::io::AsyncWriteExt as _;
 
+use crate::form_bodies::{END, FILE, MIB, MODEL, TRANSCRIPTIONS, TYPE, form, part, refusing_early};
 use crate::world::{BOUND, World, limits, model};
-
-const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
-const TYPE: (&str, &str) = ("Content-Type", "multipart/form-data; boundary=cut");
-const MODEL: &str = "Content-Disposition: form-data; name=\"model\"";
-const FILE: &str = "Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"";
-const END: &str = "--cut--\r\n";
-const MIB: usize = 1 << 20;
-
-fn part(headers: &str, content: &str) -> String {
-    format!("--cut\r\n{headers}\r\n\r\n{content}\r\n")
-}
-
-/// A form with the model's part first, then a file of `size` bytes, then `more`.
-fn form(name: &str, size: usize, more: &str) -> Vec<u8> {
-    // Look-alikes of a boundary are all over it.
-    let file = "0123\r\n--cu\r\n-cut".repeat(size / 16);
-    [&part(MODEL, name), &part(FILE, &file), more, END].concat().into_bytes()
-}
 
 fn sent(body: &[u8]) -> Vec<u8> {
     chunked_request("POST", TRANSCRIPTIONS, &[TYPE], body, &[70_001])
@@ -193,13 +174,7 @@ async fn a_connection_goes_on_after_a_chunked_form() {
 
 #[tokio::test]
 async fn an_engine_that_answers_before_the_end_of_a_form_is_heard_and_nobody_waits_for_the_rest() {
-    let engine = AtHead::start(|_, mut socket| async move {
-        socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await?;
-        socket.shutdown().await?;
-        tokio::io::copy(&mut socket, &mut tokio::io::sink()).await.map(drop)
-    })
-    .await
-    .unwrap();
+    let engine = refusing_early().await;
     let hasty = Limits { body_pause: Duration::from_millis(500), ..limits() };
     let world = World::with(engine.address, vec![model("ear", None)], hasty, 1 << 30);
     let body = form("ear", 4 * MIB, "");

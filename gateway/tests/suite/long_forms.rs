@@ -12,24 +12,8 @@ use flexinfer_testkit::origin::{Action, Origin, answer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::form_bodies::{END, FILE, MIB, MODEL, TRANSCRIPTIONS, TYPE, form, part};
 use crate::world::{BOUND, World, limits, model};
-
-const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
-const TYPE: (&str, &str) = ("Content-Type", "multipart/form-data; boundary=cut");
-const MODEL: &str = "Content-Disposition: form-data; name=\"model\"";
-const FILE: &str = "Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"";
-const END: &str = "--cut--\r\n";
-const MIB: usize = 1 << 20;
-
-fn part(headers: &str, content: &str) -> String {
-    format!("--cut\r\n{headers}\r\n\r\n{content}\r\n")
-}
-
-/// A form with the model's part first, then a file of `size` bytes, then `more`.
-fn form(name: &str, size: usize, more: &str) -> Vec<u8> {
-    let file = "0123456789abcdef".repeat(size / 16);
-    [&part(MODEL, name), &part(FILE, &file), more, END].concat().into_bytes()
-}
 
 fn sent(body: &[u8]) -> Vec<u8> {
     request("POST", TRANSCRIPTIONS, &[TYPE], body)

@@ -22,6 +22,7 @@ mod documents;
 mod events;
 mod farewells;
 mod floods;
+mod form_bodies;
 mod forms;
 mod heads;
 mod hostile;

@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flexinfer_gateway::parts::Limits;
-use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
-use tokio::io::AsyncWriteExt as _;
 
+use crate::form_bodies::refusing_early;
 use crate::world::{BOUND, World, limits, model};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -167,14 +166,7 @@ async fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
 
 #[tokio::test]
 async fn an_early_refusal_of_a_long_body_reaches_the_client() {
-    // It takes nothing of the body until it has answered.
-    let engine = AtHead::start(|_, mut socket| async move {
-        socket.write_all(&answer(413, &[("Connection", "close")], b"{\"engine\":1}")).await?;
-        socket.shutdown().await?;
-        tokio::io::copy(&mut socket, &mut tokio::io::sink()).await.map(drop)
-    })
-    .await
-    .unwrap();
+    let engine = refusing_early().await;
     let world = World::new(engine.address, vec![model("m", None)]);
     let mut client = Client::connect(world.address).await.unwrap();
     client.post(CHAT, &body(8 << 20)).await.unwrap();
