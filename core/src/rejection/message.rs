@@ -160,6 +160,9 @@ impl Rejection {
             Self::EngineProtocol { model, protocol } => {
                 format!("the engine of model {} does not speak {protocol}", model.name)
             }
+            Self::EngineAnswer { model, problem } => {
+                format!("the answer of the engine of model {} is not passed on: {problem}", model.name)
+            }
             Self::AdapterNotLoaded { model, adapter, problem } => format!(
                 "the engine of model {} did not load the adapter {}: {problem}",
                 model.name,

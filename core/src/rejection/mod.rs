@@ -109,6 +109,8 @@ pub enum Rejection {
     UpstreamBroke { model: ModelId },
     /// The engine speaks another protocol than `protocol`, in which it had to be spoken to.
     EngineProtocol { model: ModelId, protocol: &'static str },
+    /// The engine answers with what a client must not be sent on.
+    EngineAnswer { model: ModelId, problem: &'static str },
     /// The engine did not take an adapter that is loaded at its first request.
     AdapterNotLoaded { model: ModelId, adapter: String, problem: String },
     /// The engine stayed silent for longer than it may.
@@ -236,6 +238,7 @@ impl Rejection {
                 Terms::new(502, UPSTREAM, "bad_gateway")
             }
             Self::EngineProtocol { .. } => Terms::new(502, UPSTREAM, "engine_protocol"),
+            Self::EngineAnswer { .. } => Terms::new(502, UPSTREAM, "engine_answer"),
             Self::AdapterNotLoaded { .. } => Terms::new(502, UPSTREAM, "adapter_not_loaded"),
             Self::UpstreamTimeout { .. } => Terms::new(504, TIMEOUT, "timeout"),
             Self::Internal => Terms::new(500, SERVER, "server_error"),

@@ -178,6 +178,10 @@ fn example_of_waiting_or_sending(
         RejectionName::EngineProtocol => {
             Rejection::EngineProtocol { model, protocol: "HTTP/1.1, by which WebSockets go" }
         }
+        RejectionName::EngineAnswer => Rejection::EngineAnswer {
+            model,
+            problem: "more than 1000 interim answers (1xx) come before it",
+        },
         RejectionName::AdapterNotLoaded => Rejection::AdapterNotLoaded {
             model,
             adapter: "sql".into(),
