@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flexinfer_core::backends::{Call, Probe, Verdict};
-use flexinfer_core::effective::{EngineProtocol, Spoken};
+use flexinfer_core::effective::EngineProtocol;
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -17,7 +17,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::tls::{self, Trust};
+use crate::way::Way;
+
+/// A machine that is gone answers to no attempt at a connection.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// An answer that is longer is read no further: no engine says that much about its health.
 const LONGEST_ANSWER: usize = 256 * 1024;
@@ -35,16 +38,6 @@ pub(crate) enum AskError {
     BrokenOff(#[source] hyper::Error),
     #[error("the request cannot be written")]
     Request(#[from] http::Error),
-}
-
-/// How an engine is reached.
-pub(crate) struct Way<'a> {
-    pub(crate) address: SocketAddr,
-    pub(crate) spoken: &'a Spoken,
-    /// Whose certificates are believed, where it is spoken to by TLS.
-    pub(crate) trust: &'a Trust,
-    /// What it wants to know its clients by.
-    pub(crate) key: Option<HeaderValue>,
 }
 
 /// What came of a probe.
@@ -92,11 +85,9 @@ pub(crate) async fn probe(way: &Way<'_>, probe: &Probe, patience: Duration) -> A
 }
 
 /// Sends `call` and returns its answer as soon as its head has come.
-pub(crate) async fn call(address: SocketAddr, call: &Call) -> Result<Response<Incoming>, AskError> {
+pub(crate) async fn call(way: &Way<'_>, call: &Call) -> Result<Response<Incoming>, AskError> {
     let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
-    let (spoken, trust) = (Spoken::default(), Trust::default());
-    let way = Way { address, spoken: &spoken, trust: &trust, key: None };
-    send(&way, call.method, &call.path, body).await
+    send(way, call.method, &call.path, body).await
 }
 
 async fn send(
@@ -106,15 +97,15 @@ async fn send(
     body: Option<Bytes>,
 ) -> Result<Response<Incoming>, AskError> {
     let address = way.address;
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|source| AskError::Unreachable { address, source })?;
+    let late = io::Error::from(io::ErrorKind::TimedOut);
+    let stream = timeout(CONNECTED_WITHIN, TcpStream::connect(address)).await.unwrap_or(Err(late));
+    let stream = stream.map_err(|source| AskError::Unreachable { address, source })?;
     let protocol = way.spoken.protocol;
     let Some(name) = &way.spoken.tls_name else {
         let question = question(way, "http", method, path, body)?;
         return exchange(stream, protocol == EngineProtocol::H2c, question).await;
     };
-    let secured = way.trust.secure(stream, name, protocol).await.map_err(AskError::Insecure)?;
+    let secured = way.trust().secure(stream, name, protocol).await.map_err(AskError::Insecure)?;
     let http2 = secured.get_ref().1.alpn_protocol() == Some(b"h2");
     exchange(secured, http2, question(way, "https", method, path, body)?).await
 }
@@ -126,9 +117,9 @@ fn question(
     path: &str,
     body: Option<Bytes>,
 ) -> Result<Request<Full<Bytes>>, http::Error> {
-    let host = tls::host(way.address, way.spoken);
+    let host = way.host();
     let mut request = Request::builder().method(method).uri(format!("{scheme}://{host}{path}"));
-    if let Some(key) = &way.key {
+    if let Some(key) = way.key() {
         request = request.header(header::AUTHORIZATION, key);
     }
     if body.is_some() {

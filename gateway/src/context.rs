@@ -15,6 +15,7 @@ use flexinfer_core::routing::Strategy;
 use http::HeaderValue;
 
 use crate::accounts::Charged;
+use crate::adapters::LoadId;
 use crate::lifecycle::InFlight;
 use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
@@ -65,8 +66,6 @@ pub(crate) struct Target {
     pub(crate) served: Arc<Served>,
     /// The adapter of it that is asked for.
     pub(crate) adapter: Option<Arc<Adapter>>,
-    /// The key that its engine wants, in place of the client's.
-    pub(crate) authorization: Option<HeaderValue>,
     /// Path and query for the engine: the client's, without `/model/<name>`.
     pub(crate) path: String,
     /// Whether the query names the model.
@@ -138,6 +137,10 @@ pub(crate) struct Attempt {
     pub(crate) connections: u32,
     /// Why the next connection must be different from the last one.
     pub(crate) retry: Option<Retry>,
+    /// The load that gave its engine the adapter, where it is loaded at its first request.
+    pub(crate) loaded: Option<LoadId>,
+    /// Whether its engine had lost the adapter once.
+    pub(crate) reloaded: bool,
     /// Since when engines have said that they are busy, and how often.
     pub(crate) busy: Option<(Instant, u32)>,
     /// Its head and body on their way, until they have left together.
@@ -150,8 +153,17 @@ pub(crate) struct Attempt {
     pub(crate) streamed: bool,
     /// Looks out for the shorter of the two silences that an engine may keep.
     pub(crate) watch: Option<Watch>,
+    /// The interim answers (1xx) of its engine.
+    pub(crate) interim: Interim,
     /// Why there is no answer from an engine.
     pub(crate) rejection: Option<Rejection>,
+}
+
+/// What came before an answer.
+#[derive(Default)]
+pub(crate) struct Interim {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
 }
 
 /// Why and how to try once more.
@@ -165,6 +177,8 @@ pub(crate) enum Retry {
     Later(Duration),
     /// What the request is about is not on this engine.
     NotHere,
+    /// The engine has lost the adapter: the same engine, once it has it again.
+    Adapter,
 }
 
 /// What came back, for the log and the metrics.

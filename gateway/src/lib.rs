@@ -27,3 +27,4 @@ mod context;
 mod decimal;
 mod followed;
 mod stages;
+mod way;

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::EndpointId;
 use flexinfer_core::openai::Liveness;
+use flexinfer_core::queueing::Policy;
 use flexinfer_core::routing::{Pins, Preferences};
 use flexinfer_telemetry::traces::Tracer;
 use parking_lot::Mutex;
@@ -75,6 +76,8 @@ pub struct Parts {
     pub budget: Arc<Budget>,
     /// Whether requests are taken.
     pub lifecycle: Arc<Lifecycle>,
+    /// How long requests wait.
+    pub queue: Policy,
     /// Adapters that are loaded at their first request.
     pub adapters: Arc<OnDemand>,
     /// What is counted.

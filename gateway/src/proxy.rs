@@ -23,8 +23,8 @@ use crate::parts::Parts;
 use crate::server;
 use crate::stages::receive::Request;
 use crate::stages::{
-    Stop, account, client_left, connect, dispatch, identify, judge, limit, lists, read, receive,
-    relay, resolve, respond, send, tie, understand,
+    Stop, account, adapt, client_left, connect, dispatch, identify, judge, limit, lists, read,
+    receive, relay, resolve, respond, send, tie, understand,
 };
 
 /// The proxy that Pingora runs. Cheap to clone: each thread has one.
@@ -86,7 +86,6 @@ impl Proxy {
         context.target = Some(Target {
             served: Arc::clone(&served),
             adapter: named.adapter().cloned(),
-            authorization: resolve::authorization(parts, &served),
             named_in_query: call.is_named_in_query(),
             path: call.path,
             prefix: call.prefix,
@@ -97,8 +96,8 @@ impl Proxy {
         understand::wish(parts, session, context);
         tie::tie(parts, session, context, call.operation);
         let booking = parts.dispatch.book(served, context.attempt.wish.clone());
-        let booking = dispatch::with_adapter(parts, context, booking);
-        dispatch::dispatch(session, context, booking).await
+        dispatch::dispatch(session, context, booking).await?;
+        adapt::adapt(parts, session, context).await
     }
 
     /// Ends a request that goes no further; an error means that there is nobody to answer.
@@ -171,7 +170,7 @@ impl ProxyHttp for Proxy {
         head: &mut RequestHeader,
         context: &mut Box<Context>,
     ) -> Result<()> {
-        send::send(session, head, context)
+        send::send(&self.parts, session, head, context)
     }
 
     async fn request_body_filter(
@@ -190,12 +189,12 @@ impl ProxyHttp for Proxy {
 
     fn fail_to_connect(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         _peer: &HttpPeer,
         context: &mut Box<Context>,
         error: BError,
     ) -> BError {
-        judge::not_connected(&self.parts, context, error)
+        judge::not_connected(&self.parts, session, context, error)
     }
 
     fn error_while_proxy(
@@ -238,9 +237,10 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         context: &mut Box<Context>,
     ) -> Result<()> {
+        judge::interim(head, context)?;
         judge::busy(&self.parts, head, context)?;
         tie::here(&self.parts, head, context)?;
-        judge::adapter(&self.parts, head, context);
+        judge::without_adapter(&self.parts, head, context)?;
         relay::begin(head, context)?;
         if !head.status.is_informational() {
             send::watch(&self.parts.limits, session, context);

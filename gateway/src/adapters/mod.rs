@@ -1,8 +1,10 @@
 //! The LoRA adapters of models, as their engines get them: with their start, or at the first request.
 
 mod on_demand;
+#[cfg(test)]
+mod tests;
+mod turns;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +17,11 @@ use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 use tokio::time::timeout;
 
+pub(crate) use on_demand::LoadId;
 pub use on_demand::OnDemand;
 
-use crate::ask;
+use crate::ask::{self, AskError};
+use crate::way::Way;
 
 /// How long an engine may take for one adapter: it may have to download it.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -25,27 +29,52 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// As much as is read of what an engine says to it.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// The calls that load those of `adapters` that an engine has from its start, whose paths count from `folder`;
-/// none where the engine takes none, which the fleet has told.
-pub(crate) fn calls(backend: Backend, adapters: &[Arc<LoRAAdapter>], folder: &Path) -> Vec<Call> {
-    let from_start = adapters.iter().filter(|adapter| Adapter::on_demand(adapter).is_none());
-    let call = |adapter: &Arc<LoRAAdapter>| {
-        let place = place(&adapter.spec.source, folder);
-        backend.load_adapter(&adapter.spec.adapter_name, &place)
-    };
-    from_start.filter_map(call).collect()
+/// Why an engine has not done with an adapter what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// It was not there to be asked, or left before it answered.
+    #[error("{0}")]
+    Away(String),
+    /// It said that it will not, or did not come to an end.
+    #[error("{0}")]
+    Refused(String),
 }
 
-/// Makes a call that loads an adapter or takes one out. What is so already is as good as made.
-pub(crate) async fn made(backend: Backend, address: SocketAddr, call: &Call) -> Result<(), String> {
-    match timeout(PATIENCE, asked(backend, address, call)).await {
-        Ok(made) => made,
-        Err(_) => Err(format!("{} did not answer for {PATIENCE:?}", backend.name())),
+impl From<AskError> for Fault {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Unreachable { .. } | AskError::Insecure(_) | AskError::BrokenOff(_) => {
+                Self::Away(error.to_string())
+            }
+            AskError::NoHttp(_) | AskError::Request(_) => Self::Refused(error.to_string()),
+        }
     }
 }
 
-async fn asked(backend: Backend, address: SocketAddr, call: &Call) -> Result<(), String> {
-    let answer = ask::call(address, call).await.map_err(|error| error.to_string())?;
+/// The call that loads `adapter`, whose path counts from `folder`, where engines have it from their start; none
+/// where the engine takes none, which the fleet has told.
+pub(crate) fn call(backend: Backend, adapter: &LoRAAdapter, folder: &Path) -> Option<Call> {
+    if Adapter::on_demand(adapter).is_some() {
+        return None;
+    }
+    backend.load_adapter(&adapter.spec.adapter_name, &place(&adapter.spec.source, folder))
+}
+
+/// The same for all of `adapters`.
+pub(crate) fn calls(backend: Backend, adapters: &[Arc<LoRAAdapter>], folder: &Path) -> Vec<Call> {
+    adapters.iter().filter_map(|adapter| call(backend, adapter, folder)).collect()
+}
+
+/// Makes a call that loads an adapter or takes one out. What is so already is as good as made.
+async fn made(backend: Backend, way: &Way<'_>, call: &Call) -> Result<(), Fault> {
+    let made = timeout(PATIENCE, asked(backend, way, call)).await;
+    made.unwrap_or_else(|_| {
+        Err(Fault::Refused(format!("{} did not answer for {PATIENCE:?}", backend.name())))
+    })
+}
+
+async fn asked(backend: Backend, way: &Way<'_>, call: &Call) -> Result<(), Fault> {
+    let answer = ask::call(way, call).await?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await;
     let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -57,7 +86,7 @@ async fn asked(backend: Backend, address: SocketAddr, call: &Call) -> Result<(),
         return Ok(());
     }
     let said: String = String::from_utf8_lossy(&body).chars().take(300).collect();
-    Err(format!("{} answered with {status}: {said}", backend.name()))
+    Err(Fault::Refused(format!("{} answered with {status}: {said}", backend.name())))
 }
 
 /// The largest rank that any of them asks for.
@@ -75,22 +104,5 @@ fn place(source: &AdapterSource, folder: &Path) -> String {
         AdapterSourceType::HuggingFace | AdapterSourceType::Oci => {
             source.uri.strip_prefix("HF://").unwrap_or(&source.uri).to_owned()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_count_from_the_models_folder_and_repositories_are_left_to_the_engine() {
-        let placed = |r#type, uri: &str| {
-            place(&AdapterSource { r#type, uri: uri.into() }, Path::new("/models"))
-        };
-        let (local, hub) = (AdapterSourceType::LocalPath, AdapterSourceType::HuggingFace);
-        assert_eq!(placed(local, "adapters/sql"), "/models/adapters/sql");
-        assert_eq!(placed(local, "file:///elsewhere/sql"), "/elsewhere/sql");
-        assert_eq!(placed(hub, "HF://org/sql"), "org/sql");
-        assert_eq!(placed(hub, "org/sql"), "org/sql");
     }
 }

@@ -7,16 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flexinfer_core::backends::{Backend, Call};
-use flexinfer_core::fleet::Adapter;
+use flexinfer_core::fleet::{Adapter, Served};
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::LoRAAdapter;
 use flexinfer_crds::lora_adapter::AdapterSourceType;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use tracing::{info, warn};
+use tokio::task::JoinHandle;
+use tracing::warn;
 
 use super::watching::Key;
-use crate::adapters;
+use crate::adapters::{self, OnDemand};
 
 /// Where a path that is not absolute counts from: where engines' pods have their models.
 pub(super) const MODELS: &str = "/models";
@@ -30,8 +31,8 @@ pub(super) struct Adapters {
 /// What engines are asked to have them load their adapters, or to forget one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
-    backend: Backend,
-    calls: Vec<Call>,
+    /// Each about the adapter that engines know by this name.
+    calls: Vec<(Arc<str>, Call)>,
 }
 
 /// A change that engines which are up have to be told of.
@@ -97,8 +98,11 @@ impl Moved {
     /// What engines that are up are asked.
     pub(super) fn asked(&self, backend: Backend) -> Asked {
         if self.gone {
-            let calls = backend.unload_adapter(&self.adapter.spec.adapter_name);
-            return Asked { backend, calls: calls.into_iter().collect() };
+            let name = &self.adapter.spec.adapter_name;
+            let call = backend.unload_adapter(name);
+            return Asked {
+                calls: call.into_iter().map(|call| (name.as_str().into(), call)).collect(),
+            };
         }
         Asked::to_load(backend, std::slice::from_ref(&self.adapter))
     }
@@ -107,22 +111,27 @@ impl Moved {
 impl Asked {
     /// Those of OCI registries have to be fetched before an engine can read them.
     fn to_load(backend: Backend, adapters: &[Arc<LoRAAdapter>]) -> Self {
-        let readable =
-            |adapter: &&Arc<LoRAAdapter>| adapter.spec.source.r#type != AdapterSourceType::Oci;
-        let adapters: Vec<_> = adapters.iter().filter(readable).cloned().collect();
-        Self { backend, calls: adapters::calls(backend, &adapters, Path::new(MODELS)) }
+        let call = |adapter: &Arc<LoRAAdapter>| {
+            if adapter.spec.source.r#type == AdapterSourceType::Oci {
+                return None;
+            }
+            let call = adapters::call(backend, adapter, Path::new(MODELS))?;
+            Some((adapter.spec.adapter_name.as_str().into(), call))
+        };
+        Self { calls: adapters.iter().filter_map(call).collect() }
     }
 
-    /// Asks the engine of `model` at `address`. What it refuses is told; its other names are served.
-    pub(super) async fn ask(&self, model: &ModelId, address: SocketAddr) {
-        for call in &self.calls {
-            match adapters::made(self.backend, address, call).await {
-                Ok(()) => {
-                    info!(%model, %address, path = call.path, "an adapter is as it shall be");
-                }
-                Err(why) => warn!(%model, %address, path = call.path, "an adapter: {why}"),
-            }
-        }
+    /// Has the engine of `served` at `address` asked, each as the iterator comes to it, and after all that was to be
+    /// asked of it about the same adapter before.
+    pub(super) fn ask(
+        self,
+        adapters: &OnDemand,
+        served: &Arc<Served>,
+        address: SocketAddr,
+    ) -> impl Iterator<Item = JoinHandle<()>> {
+        self.calls
+            .into_iter()
+            .filter_map(move |(name, call)| adapters.tell(served, address, &name, call))
     }
 }
 
@@ -162,7 +171,7 @@ mod tests {
     }
 
     fn paths(asked: &Asked) -> Vec<&str> {
-        asked.calls.iter().map(|call| call.path.as_str()).collect()
+        asked.calls.iter().map(|(_, call)| call.path.as_str()).collect()
     }
 
     #[test]
@@ -172,7 +181,7 @@ mod tests {
         assert!(adapters.learn(&key("sql"), of("base", "sql", "LocalPath")).is_empty());
         let asked = adapters.asked(&ModelId::new("default", "base"), Backend::Vllm);
         assert_eq!(paths(&asked), ["/v1/load_lora_adapter"]);
-        let body = asked.calls.first().and_then(|call| call.body.clone()).expect("a body");
+        let body = asked.calls.first().and_then(|(_, call)| call.body.clone()).expect("a body");
         assert_eq!(body["lora_path"], "/models/adapters/sql");
         let other = adapters.asked(&ModelId::new("default", "other"), Backend::Vllm);
         assert!(paths(&other).is_empty());

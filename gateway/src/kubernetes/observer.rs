@@ -29,6 +29,7 @@ use super::orders::{Dossier, Dossiers};
 use super::pools::Pools;
 use super::seen::Change;
 use super::watching::News;
+use crate::adapters::OnDemand;
 use crate::metrics::Metrics;
 
 /// Changes that are taken in before any of them is acted on.
@@ -39,6 +40,7 @@ pub(super) struct Served {
     pub(super) fleet: Arc<ArcSwap<Fleet>>,
     pub(super) pools: Arc<Pools>,
     pub(super) dossiers: Dossiers,
+    pub(super) adapters: Arc<OnDemand>,
     pub(super) metrics: Arc<Metrics>,
     /// What is wrong with which object, for the status page.
     pub(super) complaints: Arc<Mutex<Vec<(String, String)>>>,
@@ -83,6 +85,8 @@ struct Concerned {
     fleet: bool,
     statuses: BTreeSet<ModelId>,
     owners: HashSet<Owner>,
+    /// In the order in which they changed.
+    adapters: Vec<Moved>,
 }
 
 impl Observer {
@@ -171,19 +175,18 @@ impl Observer {
             Change::Complete => return true,
         };
         concerned.fleet |= !moved.is_empty();
-        for moved in moved {
-            self.tell_engines(&moved);
-        }
+        concerned.adapters.extend(moved);
         false
     }
 
-    /// Has the engines that are up load an adapter, or take it out.
+    /// Has the engines that are up load an adapter, or take it out. One that comes up meanwhile is asked by what was
+    /// published before this.
     fn tell_engines(&self, moved: &Moved) {
         let Some(backend) = self.models.backend(&moved.base) else { return };
-        let asked = moved.asked(backend);
+        let fleet = self.served.fleet.load();
+        let Some(served) = fleet.get(&moved.base) else { return };
         for listed in self.endpoints.of(&Owner::of(&moved.base)) {
-            let (asked, model, address) = (asked.clone(), moved.base.clone(), listed.address);
-            tokio::spawn(async move { asked.ask(&model, address).await });
+            moved.asked(backend).ask(&self.served.adapters, served, listed.address).for_each(drop);
         }
     }
 
@@ -201,6 +204,9 @@ impl Observer {
         let mut owners = concerned.owners;
         if concerned.fleet {
             owners.extend(self.publish());
+        }
+        for moved in &concerned.adapters {
+            self.tell_engines(moved);
         }
         let began = Instant::now();
         for owner in &owners {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use flexinfer_core::backends::Probe;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::queueing::{Notice, Traffic};
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use tokio::sync::mpsc;
 use super::adapters::Asked;
 use super::models::Engine;
 use super::pools::{Order, Pools};
-use super::probing::{Prober, Question};
+use super::probing::Prober;
 use super::reporting::Reporter;
 use crate::local::Teller;
 
@@ -56,14 +57,12 @@ impl Hands {
         }
     }
 
-    fn question(&self, model: &ModelId) -> Option<Question> {
+    fn question(&self, model: &ModelId) -> Option<Probe> {
         let dossiers = self.dossiers.lock();
-        let Dossier { engine, adapters, .. } = dossiers.get(model)?;
-        let probe = match engine {
+        Some(match &dossiers.get(model)?.engine {
             Engine::Listed(probe) => probe.clone(),
             Engine::External(launch) => launch.probe.clone(),
-        };
-        Some(Question { probe, adapters: adapters.clone() })
+        })
     }
 
     fn report(&self, model: ModelId, traffic: Traffic) {

@@ -13,32 +13,34 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::adapters::Asked;
+use super::orders::Dossiers;
 use super::pools::Pools;
-use crate::ask::{self, Answer, Way};
+use crate::adapters::OnDemand;
+use crate::ask::{self, Answer};
 use crate::secrets::Secrets;
-
-/// What an endpoint has to answer before it gets requests.
-#[derive(Clone, Debug)]
-pub(super) struct Question {
-    pub(super) probe: Probe,
-    /// What is asked of it once it answers that.
-    pub(super) adapters: Option<Asked>,
-}
+use crate::way::Way;
 
 /// Runs one task for each endpoint in question.
 pub(super) struct Prober {
     pools: Weak<Pools>,
     runtime: Handle,
     secrets: Arc<Secrets>,
+    dossiers: Dossiers,
+    adapters: Arc<OnDemand>,
     running: Mutex<HashMap<(ModelId, EndpointId), AbortHandle>>,
 }
 
 impl Prober {
-    /// Tells `pools` who answers, from tasks on `runtime`.
-    pub(super) fn new(pools: &Arc<Pools>, secrets: Arc<Secrets>, runtime: Handle) -> Arc<Self> {
+    /// Tells `pools` who answers, and has the adapters that `dossiers` know, from tasks on `runtime`.
+    pub(super) fn new(
+        pools: &Arc<Pools>,
+        secrets: Arc<Secrets>,
+        dossiers: Dossiers,
+        adapters: Arc<OnDemand>,
+        runtime: Handle,
+    ) -> Arc<Self> {
         let pools = Arc::downgrade(pools);
-        Arc::new(Self { pools, runtime, secrets, running: Mutex::default() })
+        Arc::new(Self { pools, runtime, secrets, dossiers, adapters, running: Mutex::default() })
     }
 
     /// Asks the endpoint until it answers or is in question no more. A second call for the same endpoint
@@ -48,10 +50,10 @@ impl Prober {
         model: ModelId,
         endpoint: EndpointId,
         address: SocketAddr,
-        question: Question,
+        probe: Probe,
     ) {
         let key = (model, endpoint);
-        let task = Arc::clone(self).ask(key.clone(), address, question);
+        let task = Arc::clone(self).ask(key.clone(), address, probe);
         let task = self.runtime.spawn(task).abort_handle();
         let mut running = self.running.lock();
         running.retain(|_, task| !task.is_finished());
@@ -60,12 +62,7 @@ impl Prober {
         }
     }
 
-    async fn ask(
-        self: Arc<Self>,
-        key: (ModelId, EndpointId),
-        address: SocketAddr,
-        question: Question,
-    ) {
+    async fn ask(self: Arc<Self>, key: (ModelId, EndpointId), address: SocketAddr, probe: Probe) {
         let (model, endpoint) = key;
         let began = Instant::now();
         loop {
@@ -74,11 +71,9 @@ impl Prober {
                 return;
             }
             let patience = patience(began.elapsed());
-            let answer = self.probe(&model, address, &question.probe, patience).await;
+            let answer = self.probe(&model, address, &probe, patience).await;
             if answer == Answer::Ready {
-                if let Some(adapters) = &question.adapters {
-                    adapters.ask(&model, address).await;
-                }
+                self.equip(&model, address).await;
                 if let Some(pools) = self.pools.upgrade() {
                     pools.act(&model, |pool, now| pool.answered(now, &endpoint, address));
                 }
@@ -90,6 +85,18 @@ impl Prober {
 }
 
 impl Prober {
+    /// Has an engine that was or may have been away load the adapters that its model has now.
+    async fn equip(&self, model: &ModelId, address: SocketAddr) {
+        self.adapters.forget_engine(address);
+        let asked = self.dossiers.lock().get(model).and_then(|dossier| dossier.adapters.clone());
+        let served = self.pools.upgrade().and_then(|pools| pools.served(model));
+        let Some((asked, served)) = asked.zip(served) else { return };
+        for asked in asked.ask(&self.adapters, &served, address) {
+            // How it ended was told.
+            let _ = asked.await;
+        }
+    }
+
     /// Asks one engine of `model`, with the key that it wants to know its clients by.
     async fn probe(
         &self,
@@ -99,12 +106,11 @@ impl Prober {
         patience: Duration,
     ) -> Answer {
         let served = self.pools.upgrade().and_then(|pools| pools.served(model));
-        let effective = served.as_ref().map(|served| &served.effective);
-        let secret = effective.and_then(|effective| effective.api_key_secret.as_deref());
-        let key = secret.and_then(|name| self.secrets.bearer(name));
         let plain = Spoken::default();
-        let spoken = effective.map_or(&plain, |effective| &effective.spoken);
-        let way = Way { address, spoken, trust: self.secrets.trust(), key };
+        let way = match &served {
+            Some(served) => Way::to(address, &served.effective, &self.secrets),
+            None => Way::new(address, &plain, None, &self.secrets),
+        };
         ask::probe(&way, probe, patience).await
     }
 }

@@ -75,9 +75,8 @@ pub async fn run(mut settings: ClusterSettings) -> anyhow::Result<()> {
     lifecycle.advance(lifecycle::Phase::Serving);
     let parts = cluster.parts(serve, rules, &lifecycle, &metrics);
     let entrance = Entrance { listener: requests, certificates };
-    let running =
-        server::start(entrance, Proxy::new(parts), Arc::clone(&lifecycle), &serve.outgoing())
-            .context("cannot serve requests")?;
+    let running = server::start(entrance, Proxy::new(parts), Arc::clone(&lifecycle), serve.threads)
+        .context("cannot serve requests")?;
     let admin = match (early, show) {
         (Some(admin), _) => admin,
         (None, show) => show.context("the admin port was opened already")?()?,
@@ -119,6 +118,7 @@ struct Cluster {
     fleet: Arc<ArcSwap<Fleet>>,
     pools: Arc<Pools>,
     dossiers: Dossiers,
+    adapters: Arc<OnDemand>,
     reporter: Arc<Reporter>,
     complaints: Arc<Mutex<Vec<(String, String)>>>,
     ready: watch::Receiver<bool>,
@@ -142,10 +142,12 @@ impl Cluster {
         // Requests' own timers run where requests do.
         let pools = Pools::new(settings.serve.queue, orders, Handle::current());
         let reporter = Reporter::new(client.clone(), &settings.name);
+        let adapters = OnDemand::new(super::adapters::MODELS, Arc::clone(&secrets));
+        let (known, equipped) = (Arc::clone(&dossiers), Arc::clone(&adapters));
         let hands = Hands {
             pools: Arc::clone(&pools),
             dossiers: Arc::clone(&dossiers),
-            prober: Prober::new(&pools, secrets, Handle::current()),
+            prober: Prober::new(&pools, secrets, known, equipped, Handle::current()),
             reporter: Arc::clone(&reporter),
             teller: Teller::new(None, Arc::clone(metrics), Arc::clone(&fleet)),
         };
@@ -161,11 +163,12 @@ impl Cluster {
             fleet: Arc::clone(&fleet),
             pools: Arc::clone(&pools),
             dossiers: Arc::clone(&dossiers),
+            adapters: Arc::clone(&adapters),
             metrics: Arc::clone(metrics),
             complaints: Arc::clone(&complaints),
         };
         runtime.spawn(Observer::new(served, watches, complete).observe(told));
-        Self { fleet, pools, dossiers, reporter, complaints, ready, runtime }
+        Self { fleet, pools, dossiers, adapters, reporter, complaints, ready, runtime }
     }
 
     /// What the request path works with.
@@ -188,7 +191,8 @@ impl Cluster {
             rules,
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
-            adapters: OnDemand::new(super::adapters::MODELS),
+            queue: settings.queue,
+            adapters: Arc::clone(&self.adapters),
             metrics: Arc::clone(metrics),
             tracer: Tracer::of_this_process(),
         }

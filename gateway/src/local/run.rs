@@ -76,7 +76,7 @@ impl Local {
         let certificates =
             serve.tls.as_ref().map(|files| Certificates::follow(files, &metrics)).transpose()?;
         let entrance = Entrance { listener: requests, certificates };
-        let running = server::start(entrance, proxy, Arc::clone(&lifecycle), &serve.outgoing())
+        let running = server::start(entrance, proxy, Arc::clone(&lifecycle), serve.threads)
             .context("cannot serve requests")?;
         let admin = admin::start(pages, world.pages(serve, lifecycle))
             .context("cannot serve the admin port")?;

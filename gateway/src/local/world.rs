@@ -66,7 +66,9 @@ impl World {
         let budgets = settings.vram_budgets.clone();
         let queues = Queues::new(settings.serve.queue, budgets, orders, Handle::current());
         processes.attach(engines(folder, settings, &rules, reports)?);
-        tokio::spawn(heed(reported, Arc::clone(&processes), Arc::clone(&queues)));
+        let adapters = OnDemand::new(folder, Arc::clone(&rules.secrets));
+        let heeding = (Arc::clone(&processes), Arc::clone(&queues), Arc::clone(&adapters));
+        tokio::spawn(heed(reported, heeding));
         Ok(Arc::new(Self {
             models: Mutex::default(),
             complaints: Mutex::default(),
@@ -74,7 +76,7 @@ impl World {
             queues,
             processes,
             metrics: Arc::clone(metrics),
-            adapters: OnDemand::new(folder),
+            adapters,
             rules,
             budgets: settings.vram_budgets.clone(),
             queue_timeout: settings.serve.queue.queue_timeout,
@@ -151,6 +153,7 @@ impl World {
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes),
             lifecycle: Arc::clone(lifecycle),
+            queue: settings.queue,
             adapters: Arc::clone(&self.adapters),
             metrics: Arc::clone(&self.metrics),
             tracer: Tracer::of_this_process(),
@@ -233,10 +236,13 @@ fn engines(
 /// Passes reports on, one at a time and in their order.
 async fn heed(
     mut reports: mpsc::UnboundedReceiver<Report>,
-    processes: Arc<Processes>,
-    queues: Arc<Queues>,
+    (processes, queues, adapters): (Arc<Processes>, Arc<Queues>, Arc<OnDemand>),
 ) {
     while let Some(report) = reports.recv().await {
+        if let Report::Ready { address, .. } = &report {
+            // Ports are used again: what the one before had loaded there, this one has not.
+            adapters.forget_engine(*address);
+        }
         processes.heed(&queues, report);
     }
 }

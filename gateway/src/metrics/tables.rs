@@ -32,7 +32,7 @@ const REFRESH_BUCKETS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
 const SCOPES: [Scope; 4] = [Scope::Global, Scope::PerModel, Scope::PerCaller, Scope::PerTenant];
 const CLAMP_REASON: &str = "context_window_headroom";
 const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
-const RETRY_REASONS: &[&str] = &["connect", "reset", "busy"];
+const RETRY_REASONS: &[&str] = &["connect", "reset", "busy", "adapter"];
 
 /// The values of `change_type`.
 const ENDPOINT_CHANGES: [&str; 2] = ["added", "removed"];

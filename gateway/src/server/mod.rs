@@ -18,7 +18,6 @@ mod together;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,23 +79,13 @@ pub struct Entrance {
     pub certificates: Option<Arc<Certificates>>,
 }
 
-/// How connections to engines are made.
-#[derive(Clone, Debug)]
-pub struct Outgoing {
-    /// How many lanes make some, and at most so many of the runtime's threads beside them. Without lanes
-    /// everything is on those.
-    pub threads: usize,
-    /// The authorities that engines' certificates may be signed by, in place of the system's; a file
-    /// that [`Trust`](crate::tls::Trust) has found good.
-    pub authorities: Option<PathBuf>,
-}
-
-/// Serves `service` at `entrance`, on threads of its own and on those of the runtime that this is called in.
+/// Serves `service` at `entrance`, on so many `lanes` and on the threads of the runtime that this is called in, of
+/// which at most so many make connections to engines. Without lanes everything is on those.
 pub fn start<S>(
     entrance: Entrance,
     service: S,
     lifecycle: Arc<Lifecycle>,
-    outgoing: &Outgoing,
+    lanes: usize,
 ) -> io::Result<Running>
 where
     S: ProxyHttp + Clone + Send + Sync + 'static,
@@ -105,12 +94,11 @@ where
     let Entrance { listener, certificates } = entrance;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let address = listener.local_addr()?;
-    let pooled = (POOLED_CONNECTIONS / outgoing.threads.max(1)).max(LANE_POOLED_CONNECTIONS);
-    let alone = Outgoing { threads: 1, ..outgoing.clone() };
-    let lane = |number| Lane::start(number, Arc::new(proxy(service.clone(), &alone, pooled)));
-    let started = (0..outgoing.threads).map(lane).collect::<io::Result<Vec<_>>>()?;
+    let pooled = (POOLED_CONNECTIONS / lanes.max(1)).max(LANE_POOLED_CONNECTIONS);
+    let lane = |number| Lane::start(number, Arc::new(proxy(service.clone(), 1, pooled)));
+    let started = (0..lanes).map(lane).collect::<io::Result<Vec<_>>>()?;
+    let app = Arc::new(proxy(service, lanes, POOLED_CONNECTIONS));
     let (lanes, running): (Vec<_>, _) = started.into_iter().unzip();
-    let app = Arc::new(proxy(service, outgoing, POOLED_CONNECTIONS));
     let (stop, stopping) = watch::channel(false);
     let (full, enough) = watch::channel(false);
     let accepting = tokio::spawn(async move {
@@ -127,10 +115,12 @@ where
     Ok(Running { address, lifecycle, stop, full, accepting, _lanes: running })
 }
 
-fn proxy<S: ProxyHttp>(service: S, outgoing: &Outgoing, pooled: usize) -> HttpProxy<S> {
+fn proxy<S: ProxyHttp>(service: S, threads: usize, pooled: usize) -> HttpProxy<S> {
     let conf = ServerConf {
-        threads: outgoing.threads.max(1),
-        ca_file: outgoing.authorities.as_ref().map(|file| file.to_string_lossy().into_owned()),
+        threads: threads.max(1),
+        // Each way to an engine brings the authorities that count there; the system's, which Pingora would read for
+        // every lane, it does not start with if one of them is unreadable.
+        ca_file: Some("/dev/null".to_owned()),
         max_retries: PINGORA_ATTEMPTS,
         upstream_keepalive_pool_size: pooled,
         ..ServerConf::default()

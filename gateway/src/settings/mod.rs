@@ -39,7 +39,7 @@ pub use size::{Size, SizeError};
 use reader::Reader;
 
 use crate::parts::Limits;
-use crate::server::{Outgoing, Patience};
+use crate::server::Patience;
 use crate::tls::TlsFiles;
 
 const KIB: u64 = 1024;
@@ -132,11 +132,6 @@ impl Settings {
             },
             shown: Shown::new(),
         }
-    }
-
-    /// How connections to engines are made.
-    pub fn outgoing(&self) -> Outgoing {
-        Outgoing { threads: self.threads, authorities: self.rules.engine_ca.clone() }
     }
 
     /// One line per setting, for `--print-settings`.

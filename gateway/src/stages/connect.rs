@@ -11,13 +11,11 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::Session;
 
 use super::dispatch::Slot;
-use super::{Stop, dispatch};
+use super::{Stop, adapt, dispatch};
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
 use crate::server;
-
-/// Requests that share a connection of HTTP/2, if the engine does not want fewer.
-const STREAMS: usize = 100;
+use crate::way::Way;
 
 /// Where to send the request now.
 pub(crate) async fn connect(
@@ -26,9 +24,11 @@ pub(crate) async fn connect(
     context: &mut Context,
 ) -> Result<Box<HttpPeer>, Stop> {
     let retry = context.attempt.retry.take();
-    if let Some(another) = retry.and_then(|retry| another_slot(parts, context, retry)) {
-        let another = dispatch::with_adapter(parts, context, another);
-        dispatch::dispatch(session, context, another).await?;
+    if let Some(retry) = retry {
+        if let Some(another) = another_slot(parts, context, retry) {
+            dispatch::dispatch(session, context, another).await?;
+        }
+        adapt::adapt(parts, session, context).await?;
     }
     // That a kept connection had been closed says nothing of the engine: the new one is the same try.
     if retry != Some(Retry::NewConnection) {
@@ -38,21 +38,14 @@ pub(crate) async fn connect(
         return Err(Rejection::Internal.into());
     };
     context.spans.go_to(booking.address, context.attempt.connections);
-    let spoken = &booking.served.effective.spoken;
-    let name = spoken.tls_name.clone();
-    let mut peer =
-        Box::new(HttpPeer::new(booking.address, name.is_some(), name.unwrap_or_default()));
+    let way = Way::to(booking.address, &booking.served.effective, &parts.rules.secrets);
+    let mut peer = Box::new(way.peer(session.downstream_session.is_upgrade_req()));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);
     // Pingora has one limit for both; the shorter one is watched by `Watch`.
     peer.options.read_timeout = Some(parts.limits.silence.max(parts.limits.first_byte));
     peer.options.write_timeout = Some(parts.limits.silence);
     peer.options.idle_timeout = Some(parts.limits.pooled);
-    let (most, least) = versions(spoken.protocol, session.downstream_session.is_upgrade_req());
-    peer.options.set_http_version(most, least);
-    if most == 2 {
-        peer.options.max_h2_streams = STREAMS;
-    }
     let streams = context.body.as_ref().is_some_and(|body| body.rest.is_some());
     if streams {
         // The engine may be silent for as long as the client sends.
@@ -64,16 +57,6 @@ pub(crate) async fn connect(
         peer.group_key = unshared();
     }
     Ok(peer)
-}
-
-/// The highest and the lowest version of HTTP that a request may go by. HTTP/2 has another way for WebSockets,
-/// which hardly any engine knows: they go by HTTP/1.1.
-fn versions(protocol: EngineProtocol, websocket: bool) -> (u8, u8) {
-    match protocol {
-        EngineProtocol::H2c | EngineProtocol::H2 if !websocket => (2, 2),
-        EngineProtocol::Alpn if !websocket => (2, 1),
-        _ => (1, 1),
-    }
 }
 
 /// There is a connection. A body that was read whole follows its head at once: they leave together. One of
@@ -93,8 +76,8 @@ pub(crate) fn connected(engine: RawFd, session: &Session, context: &mut Context)
 }
 
 /// The slot to try next, where it is another one than the last.
-fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -> Option<Slot> {
-    if retry == Retry::NewConnection {
+pub(crate) fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -> Option<Slot> {
+    if matches!(retry, Retry::NewConnection | Retry::Adapter) {
         return None;
     }
     let attempt = &mut context.attempt;
@@ -102,7 +85,7 @@ fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -> Option<Sl
     let known = failed.endpoint.as_ref().is_none_or(|id| attempt.wish.avoid.contains(id));
     attempt.wish.avoid.extend(failed.endpoint.clone());
     let pause = match retry {
-        Retry::Elsewhere | Retry::NewConnection => {
+        Retry::Elsewhere | Retry::NewConnection | Retry::Adapter => {
             return Some(parts.dispatch.rebook(failed, attempt.wish.clone()));
         }
         // Another engine may be free. Only when the choice came back to one that was busy before is

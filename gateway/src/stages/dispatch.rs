@@ -4,7 +4,6 @@
 //! comes then is the next request or the end of the connection. A client that closes its sending side
 //! counts as gone (SSE-07): nearly all that do have left, and an engine's time is dear.
 
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -15,26 +14,11 @@ use pingora_proxy::Session;
 
 use super::Stop;
 use crate::context::Context;
-use crate::parts::Parts;
 use crate::queues::Booking;
 use crate::server::Line;
 
 /// A slot as the future that is waited for.
 pub(crate) type Slot = BoxFuture<'static, Result<Booking, Rejection>>;
-
-/// The slot, once its engine has the adapter that is asked for, where that is loaded at its first request.
-pub(crate) fn with_adapter(parts: &Parts, context: &Context, booking: Slot) -> Slot {
-    let adapter = context.target.as_ref().and_then(|target| target.adapter.as_ref());
-    let Some(adapter) = adapter.filter(|adapter| adapter.on_demand.is_some()) else {
-        return booking;
-    };
-    let (adapters, adapter) = (Arc::clone(&parts.adapters), Arc::clone(adapter));
-    Box::pin(async move {
-        let booking = booking.await?;
-        adapters.ensure(&booking, &adapter).await?;
-        Ok(booking)
-    })
-}
 
 /// Waits for `booking` and puts it into the context.
 pub(crate) async fn dispatch(
@@ -45,7 +29,12 @@ pub(crate) async fn dispatch(
     // Mostly a slot is free: then there is no wait to be measured, and no client to be watched.
     let booked = match poll!(&mut booking) {
         Poll::Ready(booked) => booked,
-        Poll::Pending => wait(session, context, booking).await?,
+        Poll::Pending => {
+            if let Some(target) = &context.target {
+                target.series.queued();
+            }
+            wait(session, context, booking).await?
+        }
     };
     context.attempt.waited.get_or_insert_default();
     let Some(target) = &context.target else { return Err(Rejection::Internal.into()) };
@@ -60,24 +49,22 @@ pub(crate) async fn dispatch(
     Ok(())
 }
 
-async fn wait(
+/// Waits for what stands between the request and its engine, for as long as its client does.
+pub(crate) async fn wait<T>(
     session: &mut Session,
     context: &mut Context,
-    booking: Slot,
-) -> Result<Result<Booking, Rejection>, Stop> {
-    if let Some(target) = &context.target {
-        target.series.queued();
-    }
+    awaited: impl Future<Output = T>,
+) -> Result<T, Stop> {
     let _told = context.spans.wait();
     let unread = context.body.as_ref().is_some_and(|body| body.rest.is_some());
     let begun = Instant::now();
-    let booked = tokio::select! {
+    let came = tokio::select! {
         biased;
-        booked = booking => booked,
+        came = awaited => came,
         () = gone(session, unread) => return Err(Stop::ClientLeft),
     };
     *context.attempt.waited.get_or_insert_default() += begun.elapsed();
-    Ok(booked)
+    Ok(came)
 }
 
 /// Resolves when the client is gone, some of whose body may be unread.

@@ -2,6 +2,7 @@
 //! what the engine cannot have begun is tried again, and never after a byte went to the client.
 //! That an engine says it is busy means that it has not begun.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Backend;
@@ -10,18 +11,48 @@ use flexinfer_core::ids::ModelId;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::retrying;
 use http::header::RETRY_AFTER;
-use pingora_core::{BError, Error, ErrorSource, ErrorType, Result, RetryType};
+use http::{HeaderName, HeaderValue, StatusCode};
+use pingora_core::{BError, Error, ErrorSource, ErrorType, ImmutStr, Result, RetryType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
+use rustls::{AlertDescription, Error as TlsError};
 
 use super::send;
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
 
-/// No connection was made: nothing was sent, so another try is safe.
+/// What a Model insists on that says `engineProtocol: h2`.
+const INSISTED_ON: &str = "HTTP/2 (config.engineProtocol: h2)";
+
+/// What a WebSocket's handshake goes by.
+const WEBSOCKETS_WAY: &str = "HTTP/1.1, by which WebSockets go";
+
+/// The interim answers (1xx) that an engine may send before its answer, and how long they may be together.
+const INTERIM: usize = 1000;
+const INTERIM_BYTES: usize = 256 * 1024;
+
+/// What rustls says where the other side speaks none of the protocols that were offered. Pingora hands it on as text.
+static NO_COMMON_PROTOCOL: LazyLock<String> =
+    LazyLock::new(|| TlsError::AlertReceived(AlertDescription::NoApplicationProtocol).to_string());
+
+/// No connection was made: nothing was sent, so another try is safe. That an engine speaks another protocol is no
+/// reason to doubt it, and none to try again.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
-pub(crate) fn not_connected(parts: &Parts, context: &mut Context, mut error: BError) -> BError {
+pub(crate) fn not_connected(
+    parts: &Parts,
+    session: &Session,
+    context: &mut Context,
+    mut error: BError,
+) -> BError {
     context.spans.fail("connect");
+    if let Some(protocol) = unagreed(session, context, &error) {
+        reject(context, |model| Rejection::EngineProtocol { model, protocol });
+        error.set_retry(false);
+        return error;
+    }
+    if let Some(booking) = &context.attempt.booking {
+        parts.adapters.forget_engine(booking.address);
+    }
     let again = context.attempt.connections < parts.limits.connections;
     if again {
         context.attempt.retry = Some(Retry::Elsewhere);
@@ -31,6 +62,20 @@ pub(crate) fn not_connected(parts: &Parts, context: &mut Context, mut error: BEr
     }
     error.set_retry(again);
     error
+}
+
+/// What an engine that answers to TLS with "none of these protocols" would have had to speak.
+fn unagreed(session: &Session, context: &Context, error: &Error) -> Option<&'static str> {
+    let said = error.context.as_ref().map(ImmutStr::as_str).unwrap_or_default();
+    let unagreed =
+        *error.etype() == ErrorType::TLSHandshakeFailure && said.contains(&**NO_COMMON_PROTOCOL);
+    let booking = context.attempt.booking.as_ref().filter(|_| unagreed)?;
+    Some(match booking.served.effective.spoken.protocol {
+        _ if session.downstream_session.is_upgrade_req() => WEBSOCKETS_WAY,
+        EngineProtocol::H2 => INSISTED_ON,
+        EngineProtocol::Http1 => "HTTP/1.1 (config.engineProtocol: http1)",
+        EngineProtocol::H2c | EngineProtocol::Alpn => "HTTP/1.1 or HTTP/2",
+    })
 }
 
 /// An answer begins. If it says that the engine is busy, the request waits instead of its client, for as
@@ -56,15 +101,49 @@ pub(crate) fn busy(parts: &Parts, head: &ResponseHeader, context: &mut Context) 
     Error::e_explain(ErrorType::Custom("EngineBusy"), "the engine is busy")
 }
 
-/// An engine that answers as if it did not know an adapter that it once loaded has lost it: the next request has
-/// it loaded again.
-pub(crate) fn adapter(parts: &Parts, head: &ResponseHeader, context: &Context) {
-    let asked = context.target.as_ref().and_then(|target| target.adapter.as_ref());
-    if let Some((adapter, booking)) = asked.zip(context.attempt.booking.as_ref())
-        && head.status.as_u16() == 404
-    {
-        parts.adapters.forget(booking, adapter);
+/// An answer that is announced for ever and never comes is given up: each of its interim answers would count as a
+/// sign of life.
+pub(crate) fn interim(head: &ResponseHeader, context: &mut Context) -> Result<()> {
+    if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(());
     }
+    let interim = &mut context.attempt.interim;
+    let length = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    interim.count += 1;
+    interim.bytes += head.headers.iter().map(length).sum::<usize>();
+    let problem = if interim.count > INTERIM {
+        "more than 1000 interim answers (1xx) come before it"
+    } else if interim.bytes > INTERIM_BYTES {
+        "the interim answers (1xx) before it are longer than 256 KiB"
+    } else {
+        return Ok(());
+    };
+    reject(context, |model| Rejection::EngineAnswer { model, problem });
+    Error::e_explain(ErrorType::Custom("EngineAnswer"), problem).map_err(Error::into_up)
+}
+
+/// An engine that answers as if it did not know an adapter that it once loaded has lost it: it has begun nothing, and
+/// is asked again once it has the adapter. Once only: what it answers then is about something else.
+pub(crate) fn without_adapter(
+    parts: &Parts,
+    head: &ResponseHeader,
+    context: &mut Context,
+) -> Result<()> {
+    let attempt = &mut context.attempt;
+    let Some(load) = attempt.loaded.filter(|_| head.status == StatusCode::NOT_FOUND) else {
+        return Ok(());
+    };
+    if attempt.reloaded {
+        return Ok(());
+    }
+    parts.adapters.forget(load);
+    if attempt.streams {
+        return Ok(());
+    }
+    attempt.reloaded = true;
+    attempt.retry = Some(Retry::Adapter);
+    count_retry(context, "adapter");
+    Error::e_explain(ErrorType::Custom("AdapterLost"), "the engine has lost the adapter")
 }
 
 /// A connection broke. Where it was a kept one that the engine had closed before it read the request,
@@ -81,8 +160,11 @@ pub(crate) fn broken(
     send::sent(session, context);
     context.spans.fail(error.etype().as_str());
     if context.attempt.rejection.is_some() {
-        // The rest of the body was refused on its way.
-        error.as_down();
+        send::unwatch(session, context);
+        if *error.esource() != ErrorSource::Upstream {
+            // The rest of the body was refused on its way.
+            error.as_down();
+        }
         error.set_retry(false);
         return error;
     }
@@ -99,7 +181,7 @@ pub(crate) fn broken(
         error.set_retry(false);
         return error;
     }
-    if matches!(context.attempt.retry, Some(Retry::Later(_) | Retry::NotHere)) {
+    if matches!(context.attempt.retry, Some(Retry::Later(_) | Retry::NotHere | Retry::Adapter)) {
         error.set_retry(true);
         return error;
     }
@@ -136,7 +218,7 @@ pub(crate) fn broken(
 /// by HTTP/2 does not answer a WebSocket's handshake in HTTP/1.1 can mean nothing else.
 fn unspoken(session: &Session, context: &Context, error: &Error) -> Option<&'static str> {
     if *error.etype() == ErrorType::Custom(send::UNAGREED) {
-        return Some("HTTP/2 (config.engineProtocol: h2)");
+        return Some(INSISTED_ON);
     }
     let booking = context.attempt.booking.as_ref()?;
     let protocol = booking.served.effective.spoken.protocol;
@@ -145,7 +227,7 @@ fn unspoken(session: &Session, context: &Context, error: &Error) -> Option<&'sta
     let upstream = *error.esource() == ErrorSource::Upstream;
     let unanswered = context.answer.status.is_none() && upstream && !silent;
     let handshake = session.downstream_session.is_upgrade_req();
-    (http2 && handshake && unanswered).then_some("HTTP/1.1, by which WebSockets go")
+    (http2 && handshake && unanswered).then_some(WEBSOCKETS_WAY)
 }
 
 /// How long the engine may be silent, before its answer or within it.

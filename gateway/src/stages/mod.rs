@@ -24,6 +24,8 @@ pub(crate) mod tie;
 
 pub(crate) mod dispatch;
 
+pub(crate) mod adapt;
+
 // upstream_peer
 
 pub(crate) mod connect;

@@ -8,7 +8,6 @@ use flexinfer_core::fleet::{Fleet, Named, Served};
 use flexinfer_core::openai::Understood;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::Said;
-use http::HeaderValue;
 use pingora_proxy::Session;
 
 use super::receive::Call;
@@ -71,11 +70,6 @@ pub(crate) fn count(parts: &Parts, context: &Context, rejection: &Rejection) {
         _ => return,
     };
     parts.metrics.model(name).finished(outcome, context.started.elapsed(), None);
-}
-
-/// What the model's engine wants to know its clients by, if its Model says so.
-pub(crate) fn authorization(parts: &Parts, model: &Served) -> Option<HeaderValue> {
-    parts.rules.secrets.bearer(model.effective.api_key_secret.as_deref()?)
 }
 
 /// The models that `caller` may use.

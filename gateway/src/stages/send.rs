@@ -21,10 +21,9 @@ use pingora_proxy::Session;
 use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
 use crate::decimal::Backwards;
-use crate::parts::Limits;
-use crate::queues::Booking;
+use crate::parts::{Limits, Parts};
 use crate::replay::{Replay, Rest, Upload, Watch};
-use crate::tls;
+use crate::way::Way;
 
 /// Tells an engine with pages of its own where they lie for the client.
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -34,6 +33,7 @@ pub(crate) const UNAGREED: &str = "EngineProtocol";
 
 /// Shapes the head, and puts the body where Pingora takes it from.
 pub(crate) fn send(
+    parts: &Parts,
     session: &mut Session,
     head: &mut RequestHeader,
     context: &mut Context,
@@ -50,15 +50,16 @@ pub(crate) fn send(
     if let Some(charged) = &mut context.ruled.charged {
         charged.seen();
     }
-    if let Some(key) = &target.authorization {
-        head.insert_header(AUTHORIZATION, key.clone())?;
+    let way = Way::to(booking.address, &booking.served.effective, &parts.rules.secrets);
+    if let Some(key) = way.key() {
+        head.insert_header(AUTHORIZATION, key)?;
     }
     if let Some(prefix) = &target.prefix {
         head.insert_header(FORWARDED_PREFIX, prefix.as_str())?;
     }
     insist(head, session, &booking.served)?;
     one_cookie(head, session)?;
-    address_to(head, booking)?;
+    address_to(head, &way)?;
     let name = target.name_for_engine(&booking.served);
     let path = path(target, name);
     // Mostly it is the path that the client asked for.
@@ -149,15 +150,13 @@ fn insist(head: &RequestHeader, session: &Session, served: &Served) -> Result<()
 
 /// Names the engine as the host. A page that came from here asks from here: its origin is the engine's own
 /// then, since engines with a page compare the two (HTTP-23). Any other origin is told as it is.
-fn address_to(head: &mut RequestHeader, booking: &Booking) -> Result<()> {
-    let spoken = &booking.served.effective.spoken;
-    let secured = spoken.tls_name.is_some();
+fn address_to(head: &mut RequestHeader, way: &Way<'_>) -> Result<()> {
+    let secured = way.spoken.tls_name.is_some();
     let engine = if secured {
-        HeaderValue::try_from(tls::host(booking.address, spoken))
-            .or_err(ErrorType::InternalError, "an engine's name")?
+        HeaderValue::try_from(way.host()).or_err(ErrorType::InternalError, "an engine's name")?
     } else {
         // Mostly an engine is called by its address, which is written without a detour.
-        address(booking.address)
+        address(way.address)
     };
     let origin = head.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let from = origin.and_then(|origin| origin.split_once("://")).map(|(_, from)| from);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use flexinfer_core::effective::{EngineProtocol, Spoken};
+use pingora_core::utils::tls::{WrappedX509, parse_x509};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -13,6 +14,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tracing::warn;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 /// The port that https means where none is said.
 const USUAL: u16 = 443;
@@ -21,9 +25,15 @@ const USUAL: u16 = 443;
 /// their place.
 #[derive(Debug, Default)]
 pub struct Trust {
-    file: Option<PathBuf>,
-    /// Made when the first such engine is asked, since most gateways have none.
-    config: OnceLock<Arc<ClientConfig>>,
+    /// The system's are read when the first such engine is asked, since most gateways have none.
+    believed: OnceLock<Believed>,
+}
+
+/// The authorities, for connections of ours and for Pingora's.
+#[derive(Debug)]
+struct Believed {
+    config: Arc<ClientConfig>,
+    authorities: Arc<[WrappedX509]>,
 }
 
 /// Why a file of authorities cannot be used.
@@ -44,15 +54,43 @@ pub enum TrustError {
         /// The file.
         file: PathBuf,
     },
+    /// One of them is none.
+    #[error("certificate {position} of --engine-ca {} cannot be read", file.display())]
+    Faulty {
+        /// The file.
+        file: PathBuf,
+        /// Its place, counted from 1.
+        position: usize,
+    },
 }
 
 impl Trust {
     /// The authorities in `file` (`--engine-ca`); without one the system's.
     pub fn new(file: Option<&Path>) -> Result<Self, TrustError> {
+        let believed = OnceLock::new();
         if let Some(file) = file {
-            certificates(file)?;
+            let unreadable = |problem| TrustError::Unreadable { file: file.to_path_buf(), problem };
+            let found: Vec<_> = CertificateDer::pem_file_iter(file)
+                .and_then(Iterator::collect)
+                .map_err(unreadable)?;
+            if found.is_empty() {
+                return Err(TrustError::Empty { file: file.to_path_buf() });
+            }
+            if let Some(before) = found.iter().position(|certificate| !readable(certificate)) {
+                return Err(TrustError::Faulty { file: file.to_path_buf(), position: before + 1 });
+            }
+            believed.get_or_init(|| Believed::new(&found));
         }
-        Ok(Self { file: file.map(Path::to_path_buf), config: OnceLock::new() })
+        Ok(Self { believed })
+    }
+
+    fn believed(&self) -> &Believed {
+        self.believed.get_or_init(|| Believed::new(&of_the_system()))
+    }
+
+    /// The authorities, as Pingora takes them.
+    pub(crate) fn authorities(&self) -> Arc<[WrappedX509]> {
+        Arc::clone(&self.believed().authorities)
     }
 
     /// Makes `stream` a connection to the engine `name`, with a protocol agreed on where `wanted` leaves one to
@@ -64,11 +102,7 @@ impl Trust {
         wanted: EngineProtocol,
     ) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
-        let config = match self.config.get() {
-            Some(config) => config,
-            None => self.config.get_or_init(|| Arc::new(self.believe())),
-        };
-        let mut config = ClientConfig::clone(config);
+        let mut config = ClientConfig::clone(&self.believed().config);
         let offered: &[&[u8]] = match wanted {
             EngineProtocol::Http1 => &[b"http/1.1"],
             EngineProtocol::H2 => &[b"h2"],
@@ -77,32 +111,46 @@ impl Trust {
         config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
+}
 
+impl Believed {
+    /// Those whose certificates these are, all of which are readable.
     #[expect(clippy::expect_used, reason = "both versions are ring's")]
-    fn believe(&self) -> ClientConfig {
+    fn new(certificates: &[CertificateDer<'static>]) -> Self {
         let mut roots = RootCertStore::empty();
-        let known = match &self.file {
-            // It was read before; one that has become unreadable since lets nobody be believed.
-            Some(file) => certificates(file).unwrap_or_default(),
-            None => rustls_native_certs::load_native_certs().certs,
-        };
-        roots.add_parsable_certificates(known);
-        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        roots.add_parsable_certificates(certificates.iter().cloned());
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("ring knows the versions that rustls defaults to")
             .with_root_certificates(roots)
-            .with_no_client_auth()
+            .with_no_client_auth();
+        let wrapped =
+            |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
+        let authorities = certificates.iter().map(wrapped).collect();
+        Self { config: Arc::new(config), authorities }
     }
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let unreadable = |problem| TrustError::Unreadable { file: file.to_path_buf(), problem };
-    let found: Vec<_> =
-        CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(unreadable)?;
-    if found.is_empty() {
-        return Err(TrustError::Empty { file: file.to_path_buf() });
+/// The system's authorities. What is wrong with some of them is told once, and does not matter to the others.
+fn of_the_system() -> Vec<CertificateDer<'static>> {
+    let mut found = rustls_native_certs::load_native_certs();
+    let all = found.certs.len();
+    found.certs.retain(readable);
+    let unreadable = found.errors.len() + all - found.certs.len();
+    if found.certs.is_empty() {
+        let why = found.errors.first().map(ToString::to_string).unwrap_or_default();
+        warn!(why, "the system has no authority that can be believed; name some by --engine-ca");
+    } else if unreadable > 0 {
+        let first = found.errors.first().map(ToString::to_string).unwrap_or_default();
+        warn!(unreadable, first, "some of the system's authorities cannot be read");
     }
-    Ok(found)
+    found.certs
+}
+
+/// Whether both that will read it can: one that cannot would keep Pingora from all others.
+fn readable(certificate: &CertificateDer<'static>) -> bool {
+    X509Certificate::from_der(certificate).is_ok()
+        && RootCertStore::empty().add(certificate.clone()).is_ok()
 }
 
 /// What the engine at `address` is called in requests: by its name where it has to prove one.
@@ -118,6 +166,8 @@ pub(crate) fn host(address: SocketAddr, spoken: &Spoken) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
     use super::*;
 
     #[test]
@@ -139,6 +189,25 @@ mod tests {
         assert!(matches!(Trust::new(Some(&file)), Err(TrustError::Unreadable { .. })));
         std::fs::write(&file, "nothing").unwrap();
         assert!(matches!(Trust::new(Some(&file)), Err(TrustError::Empty { .. })));
+        let half = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
+        let key = KeyPair::generate().unwrap();
+        let good = CertificateParams::new(vec![]).unwrap().self_signed(&key).unwrap().pem();
+        std::fs::write(&file, format!("{good}{half}")).unwrap();
+        let fault = Trust::new(Some(&file)).expect_err("it was taken for one");
+        assert!(matches!(fault, TrustError::Faulty { position: 2, .. }), "{fault}");
+        assert!(fault.to_string().contains("ca.crt"), "{fault}");
         assert!(Trust::new(None).is_ok());
+    }
+
+    #[test]
+    fn a_file_of_authorities_is_read_once_and_counts_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.crt");
+        let key = KeyPair::generate().unwrap();
+        let good = CertificateParams::new(vec![]).unwrap().self_signed(&key).unwrap().pem();
+        std::fs::write(&file, &good).unwrap();
+        let trust = Trust::new(Some(&file)).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(trust.authorities().len(), 1, "nobody is believed any more");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flexinfer_core::fleet::{Adapter, Fleet};
+use flexinfer_core::fleet::{Adapter, Fleet, Served};
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::lora_adapter::{AdapterSource, AdapterSourceType};
 use flexinfer_testkit::client::{Answer, Client};
@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::world::{BOUND, World, model};
 
-const CHAT: &str = "/v1/chat/completions";
-const LOAD: &str = "/v1/load_lora_adapter";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
+pub(crate) const LOAD: &str = "/v1/load_lora_adapter";
 
 /// An engine that takes each load when it is told to, and answers it with this.
 struct Engine {
@@ -45,7 +45,12 @@ impl Engine {
 }
 
 /// A model with an adapter that it has from its start, and one that it has not.
-fn fleet() -> Fleet {
+pub(crate) fn fleet() -> Fleet {
+    fleet_of(model("base", None))
+}
+
+/// The same for another model called `base`.
+pub(crate) fn fleet_of(base: Served) -> Fleet {
     let source = AdapterSource { r#type: AdapterSourceType::LocalPath, uri: "adapters/sql".into() };
     let adapter = |name: &str, on_demand| Adapter {
         id: ModelId::new("default", name),
@@ -55,12 +60,12 @@ fn fleet() -> Fleet {
         on_demand,
     };
     let adapters = vec![adapter("early", None), adapter("sql", Some(source))];
-    let (fleet, conflicts) = Fleet::with_adapters(vec![model("base", None)], adapters);
+    let (fleet, conflicts) = Fleet::with_adapters(vec![base], adapters);
     assert_eq!(conflicts.len(), 0);
     fleet
 }
 
-fn ask(world: &World, name: &str) -> JoinHandle<Answer> {
+pub(crate) fn ask(world: &World, name: &str) -> JoinHandle<Answer> {
     let (address, body) = (world.address, format!(r#"{{"model":"{name}"}}"#));
     tokio::spawn(async move {
         let mut client = Client::connect(address).await.unwrap();
@@ -116,27 +121,6 @@ async fn a_load_that_fails_is_told_to_all_who_wait_and_tried_anew_by_the_next() 
     assert_eq!(ask(&world, "sql").await.unwrap().status(), 200, "what is loaded is loaded");
     assert_eq!(engine.count(LOAD), 2);
     assert!(eventually(BOUND, || world.at_rest()).await);
-}
-
-#[tokio::test]
-async fn an_engine_that_has_lost_an_adapter_is_asked_to_load_it_again() {
-    let gone = Arc::new(Mutex::new(false));
-    let lost = Arc::clone(&gone);
-    let engine = Origin::start(move |seen| {
-        let missing = seen.head.target() == CHAT && *lost.lock();
-        vec![Action::Write(answer(if missing { 404 } else { 200 }, &[], b"{}"))]
-    })
-    .await
-    .unwrap();
-    let world = World::of_fleet(engine.address, fleet());
-    let loads = || engine.requests().iter().filter(|seen| seen.head.target() == LOAD).count();
-    assert_eq!(ask(&world, "sql").await.unwrap().status(), 200);
-    *gone.lock() = true;
-    assert_eq!(ask(&world, "sql").await.unwrap().status(), 404, "the engine's answer is passed on");
-    *gone.lock() = false;
-    assert_eq!(loads(), 1);
-    assert_eq!(ask(&world, "sql").await.unwrap().status(), 200);
-    assert_eq!(loads(), 2);
 }
 
 #[tokio::test]

@@ -39,9 +39,9 @@ pub(crate) enum Script {
 
 #[derive(Clone)]
 pub(crate) struct Seen {
-    path: String,
+    pub(crate) path: String,
     pub(crate) authority: Option<String>,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     connection: usize,
 }

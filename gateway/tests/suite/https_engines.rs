@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use flexinfer_core::effective::{EngineProtocol, Spoken};
 use flexinfer_core::fleet::Served;
-use flexinfer_testkit::client::{Answer, Client};
+use flexinfer_gateway::rules::Rules;
+use flexinfer_gateway::secrets::Secrets;
+use flexinfer_gateway::tls::Trust;
+use flexinfer_testkit::client::{Answer, Client, request};
 use flexinfer_testkit::framing::Head;
 use flexinfer_testkit::origin::answer;
 use flexinfer_testkit::{TempDir, eventually};
@@ -19,8 +22,9 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::adapters_on_demand;
 use crate::http2_engines::{Script, Seen, converse};
-use crate::world::{BOUND, World, model};
+use crate::world::{BOUND, Terms, World, model};
 
 const CHAT: &str = "/v1/chat/completions";
 const ASK: &[u8] = br#"{"model":"m"}"#;
@@ -78,6 +82,20 @@ impl Engine {
     /// How many requests came by HTTP/1.1 and by HTTP/2.
     fn seen(&self) -> (usize, usize) {
         (self.heads.lock().len(), self.over_http2.lock().len())
+    }
+
+    /// What was asked for, by either, and with which key.
+    fn asked(&self) -> Vec<(String, Option<String>)> {
+        let heads = self.heads.lock();
+        let http1 = heads.iter().map(|head| {
+            (head.target().to_owned(), head.header("authorization").map(str::to_owned))
+        });
+        let streams = self.over_http2.lock();
+        let http2 = streams.iter().map(|seen| {
+            let key = seen.headers.get("authorization").map(|key| key.to_str().unwrap().to_owned());
+            (seen.path.clone(), key)
+        });
+        http1.chain(http2).collect()
     }
 
     fn host(&self) -> String {
@@ -150,6 +168,55 @@ async fn a_model_says_when_one_protocol_is_insisted_on() {
     assert_eq!(answer.json()["error"]["code"], "engine_protocol", "{}", answer.text());
     assert_eq!(silent.seen(), (0, 0));
     assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+#[tokio::test]
+async fn an_engine_that_refuses_every_protocol_offered_is_told_of_and_not_doubted() {
+    let handshake = "GET /v1/realtime?model=m HTTP/1.1\r\nHost: g\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n";
+    let chat = request("POST", CHAT, &[], ASK);
+    for (offered, wanted, sent, missing) in [
+        (["http/1.1"], EngineProtocol::H2, chat.as_slice(), "config.engineProtocol: h2"),
+        (["h2"], EngineProtocol::Http1, &chat, "config.engineProtocol: http1"),
+        (["h2"], EngineProtocol::Alpn, handshake.as_bytes(), "by which WebSockets go"),
+        (["h2"], EngineProtocol::H2, handshake.as_bytes(), "by which WebSockets go"),
+        (["something"], EngineProtocol::Alpn, &chat, "HTTP/1.1 or HTTP/2"),
+    ] {
+        let engine = Engine::speaking(&offered).await;
+        let models = vec![spoken_to(wanted, "localhost")];
+        let world = World::trusting(engine.address, models, &engine.authority);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.send(sent).await.unwrap();
+        let answer = client.answer().await.unwrap();
+        assert_eq!(answer.status(), 502, "{offered:?}, {wanted:?}");
+        assert_eq!(answer.json()["error"]["code"], "engine_protocol", "{}", answer.text());
+        assert!(answer.text().contains(missing), "{}", answer.text());
+        assert_eq!(world.desk.rebooked(), 0, "it was taken for one that cannot be reached");
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
+}
+
+#[tokio::test]
+async fn adapters_are_loaded_by_the_way_that_requests_go_with_the_engines_key() {
+    for offered in ["h2", "http/1.1"] {
+        let engine = Engine::speaking(&[offered]).await;
+        let folder = flexinfer_testkit::tempdir().unwrap();
+        std::fs::write(folder.path().join("engine"), "sk-1").unwrap();
+        let secrets = Secrets::new(Some(folder.path().to_path_buf()))
+            .trusting(Trust::new(Some(&engine.authority)).unwrap());
+        let rules = Rules { secrets: Arc::new(secrets), ..Rules::default() };
+        let mut base = model("base", None);
+        let tls_name = Some("localhost".to_owned());
+        base.effective.spoken = Spoken { protocol: EngineProtocol::Alpn, tls_name };
+        base.effective.api_key_secret = Some("engine".to_owned());
+        let fleet = adapters_on_demand::fleet_of(base);
+        let world = World::serve(engine.address, fleet, Terms { rules, ..Terms::default() });
+        let answer = adapters_on_demand::ask(&world, "sql").await.unwrap();
+        assert_eq!(answer.status(), 200, "{offered}: {}", answer.text());
+        let seen: Vec<_> = engine.asked();
+        let key = Some("Bearer sk-1".to_owned());
+        let expected = [adapters_on_demand::LOAD, CHAT].map(|path| (path.to_owned(), key.clone()));
+        assert_eq!(seen, expected, "{offered}");
+    }
 }
 
 #[tokio::test]

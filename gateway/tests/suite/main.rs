@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its own functions too"
 )]
 
+mod adapters_away;
 mod adapters_on_demand;
 mod admin;
 mod answers;
@@ -26,6 +27,7 @@ mod form_bodies;
 mod forms;
 mod heads;
 mod hostile;
+mod hostile_engines;
 mod hostile_http2;
 mod http2_engines;
 mod https_engines;

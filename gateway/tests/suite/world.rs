@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use flexinfer_core::effective::{Effective, Spoken};
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
 use flexinfer_core::openai::Liveness;
+use flexinfer_core::queueing::Policy;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{Preferences, Roster, Strategy};
 use flexinfer_gateway::adapters::OnDemand;
@@ -23,8 +24,9 @@ use flexinfer_gateway::proxy::Proxy;
 use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
-use flexinfer_gateway::server::{self, Entrance, Outgoing, Running};
-use flexinfer_gateway::tls::{Certificates, TlsFiles};
+use flexinfer_gateway::secrets::Secrets;
+use flexinfer_gateway::server::{self, Entrance, Running};
+use flexinfer_gateway::tls::{Certificates, TlsFiles, Trust};
 use flexinfer_telemetry::traces::Tracer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -266,20 +268,21 @@ impl Dispatch for Counter {
 }
 
 /// How a test's gateway is to be.
-struct Terms {
-    limits: Limits,
-    budget: u64,
-    rules: Rules,
-    tls: Option<TlsFiles>,
-    authorities: Option<PathBuf>,
+pub(crate) struct Terms {
+    pub(crate) limits: Limits,
+    pub(crate) budget: u64,
+    pub(crate) rules: Rules,
+    pub(crate) queue: Policy,
+    pub(crate) tls: Option<TlsFiles>,
     /// Without any, all of it is on the test's own threads, in their order.
-    lanes: usize,
+    pub(crate) lanes: usize,
 }
 
 impl Default for Terms {
     fn default() -> Self {
+        let patient = Policy { cold_start_timeout: 4 * BOUND, ..Policy::default() };
         let (limits, rules) = (limits(), Rules::default());
-        Self { limits, budget: 1 << 30, rules, tls: None, authorities: None, lanes: 0 }
+        Self { limits, budget: 1 << 30, rules, queue: patient, tls: None, lanes: 0 }
     }
 }
 
@@ -327,8 +330,9 @@ impl World {
 
     /// A gateway that believes the certificates of engines that `authorities` have signed.
     pub(crate) fn trusting(engine: SocketAddr, models: Vec<Served>, authorities: &Path) -> Self {
-        let authorities = Some(authorities.to_path_buf());
-        Self::serve(engine, Fleet::build(models).0, Terms { authorities, ..Terms::default() })
+        let secrets = Secrets::default().trusting(Trust::new(Some(authorities)).unwrap());
+        let rules = Rules { secrets: Arc::new(secrets), ..Rules::default() };
+        Self::ruled(engine, models, rules)
     }
 
     /// A gateway for a fleet with adapters in it.
@@ -336,9 +340,9 @@ impl World {
         Self::serve(engine, fleet, Terms::default())
     }
 
-    fn serve(engine: SocketAddr, fleet: Fleet, terms: Terms) -> Self {
-        let Terms { limits, budget, rules, tls, authorities, lanes } = terms;
-        let outgoing = Outgoing { threads: lanes, authorities };
+    /// A gateway as `terms` say.
+    pub(crate) fn serve(engine: SocketAddr, fleet: Fleet, terms: Terms) -> Self {
+        let Terms { limits, budget, rules, queue, tls, lanes } = terms;
         let desk = Desk::new();
         for model in fleet.all() {
             desk.set_engine(model.name(), engine);
@@ -351,7 +355,9 @@ impl World {
         let proxy = Proxy::new(Parts {
             fleet: Arc::new(ArcSwap::from_pointee(fleet)),
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
+            adapters: OnDemand::new("/models", Arc::clone(&rules.secrets)),
             rules,
+            queue,
             routing: Preferences::default(),
             pins: pins(),
             liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle", load: 0 }),
@@ -359,13 +365,12 @@ impl World {
             limits,
             budget: Arc::clone(&budget),
             lifecycle: Arc::clone(&lifecycle),
-            adapters: OnDemand::new("/models"),
             metrics: Arc::clone(&metrics),
             tracer: Tracer::default(),
         });
         let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let entrance = Entrance { listener, certificates };
-        let gateway = server::start(entrance, proxy, Arc::clone(&lifecycle), &outgoing).unwrap();
+        let gateway = server::start(entrance, proxy, Arc::clone(&lifecycle), lanes).unwrap();
         Self { address: gateway.address, desk, budget, lifecycle, metrics, gateway }
     }
 

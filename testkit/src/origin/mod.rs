@@ -94,7 +94,14 @@ impl Origin {
         address: Ipv4Addr,
         script: impl Fn(&Recorded) -> Vec<Action> + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind((address, 0)).await?;
+        Self::start_on(TcpListener::bind((address, 0)).await?, script)
+    }
+
+    /// The same where `listener` listens, as an engine does that comes back to its port.
+    pub fn start_on(
+        listener: TcpListener,
+        script: impl Fn(&Recorded) -> Vec<Action> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut accepting = JoinSet::new();

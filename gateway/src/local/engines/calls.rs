@@ -1,14 +1,13 @@
 //! What is asked of an engine once its probe has answered and before it counts as ready, such as
 //! pulling a model into Ollama.
 
-use std::net::SocketAddr;
-
 use flexinfer_core::activation::{Failure, Progress, Reason};
 use flexinfer_core::backends::{Backend, Call, Exit, ProgressLine};
 use http::StatusCode;
 use http_body_util::BodyExt;
 
 use crate::ask;
+use crate::way::Way;
 
 /// A line of progress is JSON of a few hundred bytes.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -19,12 +18,12 @@ const LONGEST_REFUSAL: usize = 300;
 /// Makes `call`, unless its own question says that it is not needed. Progress goes to `progress`.
 pub(super) async fn make(
     backend: Backend,
-    address: SocketAddr,
+    way: &Way<'_>,
     call: &Call,
     progress: impl Fn(Progress),
 ) -> Result<(), Failure> {
     if let Some(question) = &call.unless
-        && let Ok(answer) = ask::call(address, question).await
+        && let Ok(answer) = ask::call(way, question).await
         && answer.status().is_success()
     {
         return Ok(());
@@ -33,7 +32,7 @@ pub(super) async fn make(
         let message = format!("{} did not answer {}: {error}", backend.name(), call.path);
         Failure::new(Reason::UnhealthyAnswer, message)
     };
-    let response = ask::call(address, call).await.map_err(|error| broken(&error))?;
+    let response = ask::call(way, call).await.map_err(|error| broken(&error))?;
     let status = response.status();
     let mut body = response.into_body();
     let mut lines = Lines::default();

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use super::failures;
 use super::life::{End, Life};
-use crate::ask::{self, Answer, Way};
+use crate::ask::{self, Answer};
+use crate::way::Way;
 
 /// How long it may be away before requests that wait for it are told: somebody may be starting it.
 const PATIENCE_WITH_ABSENCE: Duration = Duration::from_secs(3);
@@ -40,9 +41,7 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
     let (secret, spoken) = (key_of_engine(life.model()), Spoken::to(life.model()));
     let secrets = &life.shared.settings.secrets;
-    // Looked up each time: a changed key counts.
-    let key = || secrets.bearer(secret.as_deref()?);
-    let way = |address| Way { address, spoken: &spoken, trust: secrets.trust(), key: key() };
+    let way = |address| Way::new(address, &spoken, secret.as_deref(), secrets);
     let address = appear(&resolve(&launch).await?, &launch, &way).await?;
     life.report(Report::Ready { instance: life.instance, address });
     loop {

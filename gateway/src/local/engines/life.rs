@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Report};
 use flexinfer_core::backends::{Backend, Exit, Launch, ModelPlace, Placement, Platform};
-use flexinfer_core::effective::Spoken;
+use flexinfer_core::effective::{Spoken, key_of_engine};
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_crds::Model;
 use tokio::sync::watch;
@@ -21,6 +21,7 @@ use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
 use super::{Shared, external, failures, file_name, gpus, memory, programs, weights};
 use crate::adapters;
+use crate::way::Way;
 
 /// How often an engine is started again at once because somebody was faster to take its port.
 const ATTEMPTS_AT_A_PORT: u32 = 3;
@@ -130,11 +131,12 @@ impl Life {
         let mut engine = self.start(backend, &launch).await?;
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), launch.port);
         let was_ready = AtomicBool::new(false);
+        let (spoken, secret) = (Spoken::to(&self.model), key_of_engine(&self.model));
+        let secrets = &self.shared.settings.secrets;
         let serving = async {
             let loading = Loading {
                 backend,
-                address,
-                spoken: Spoken::to(&self.model),
+                way: Way::new(address, &spoken, secret.as_deref(), secrets),
                 launch: &launch,
                 output: &self.output,
                 progress: |step| self.progress(step),

@@ -1,18 +1,16 @@
 //! From a started process to a serving engine: probes, the calls after the start, and the deadline.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
 use flexinfer_core::backends::{Backend, Launch};
-use flexinfer_core::effective::Spoken;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::calls;
 use super::output::Output;
-use crate::ask::{self, Answer, Way};
-use crate::tls::Trust;
+use crate::ask::{self, Answer};
+use crate::way::Way;
 
 /// How long an engine may answer garbage before it counts as broken: some frameworks answer so for
 /// the moment between opening their port and registering their paths.
@@ -23,9 +21,7 @@ const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);
 /// A load under way.
 pub(super) struct Loading<'a, P> {
     pub(super) backend: Backend,
-    pub(super) address: SocketAddr,
-    /// What it is spoken to in.
-    pub(super) spoken: Spoken,
+    pub(super) way: Way<'a>,
     pub(super) launch: &'a Launch,
     pub(super) output: &'a Output,
     /// Takes the progress.
@@ -45,7 +41,7 @@ impl<P: Fn(Progress)> Loading<'_, P> {
                 (self.progress)(step);
             };
             tokio::select! {
-                made = calls::make(self.backend, self.address, call, progress) => made?,
+                made = calls::make(self.backend, &self.way, call, progress) => made?,
                 () = past(&deadline) => return Err(self.too_slow(&call.path)),
             }
         }
@@ -56,12 +52,9 @@ impl<P: Fn(Progress)> Loading<'_, P> {
     async fn answer(&self, began: Instant, deadline: Instant) -> Result<(), Failure> {
         let mut garbage: Option<(Instant, String)> = None;
         let mut told = Told::default();
-        // Never asked: engines of our own are spoken to without TLS.
-        let trust = Trust::default();
         loop {
             let elapsed = began.elapsed();
-            let way = Way { address: self.address, spoken: &self.spoken, trust: &trust, key: None };
-            let asked = ask::probe(&way, &self.launch.probe, patience(elapsed));
+            let asked = ask::probe(&self.way, &self.launch.probe, patience(elapsed));
             match timeout_at(deadline, asked).await.unwrap_or(Answer::Silence) {
                 Answer::Ready => return Ok(()),
                 Answer::NotYet | Answer::Silence => garbage = None,
