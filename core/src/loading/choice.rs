@@ -44,14 +44,14 @@ impl Wishes {
     }
 
     /// The files of `found` that are wanted.
-    pub fn choose(&self, mut found: Vec<Found>) -> Vec<Found> {
-        found.retain(|file| !self.leaves_out(&file.path));
+    pub fn choose<F: AsRef<Found>>(&self, mut found: Vec<F>) -> Vec<F> {
+        found.retain(|file| !self.leaves_out(&file.as_ref().path));
         let Some(variant) = self.variant.as_deref().filter(|variant| !variant.is_empty()) else {
             return found;
         };
-        let replaced = |file: &Found| without(file.path.as_str(), variant);
+        let replaced = |file: &F| without(file.as_ref().path.as_str(), variant);
         let replaced = found.iter().filter_map(replaced).collect::<BTreeSet<_>>();
-        found.retain(|file| !replaced.contains(file.path.as_str()));
+        found.retain(|file| !replaced.contains(file.as_ref().path.as_str()));
         found
     }
 }

@@ -18,6 +18,8 @@ pub use pieces::Piece;
 pub use room::{Room, Shortage};
 pub use unneeded::Unneeded;
 
+use std::cmp::Reverse;
+
 use crate::sources::RelativePath;
 
 /// A regular file of the source, links followed.
@@ -51,34 +53,43 @@ pub struct Present {
     pub modified: Modified,
 }
 
-/// What there is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The files to copy, the largest first, so that no worker is left alone with one at the end.
-    pub copies: Vec<Found>,
-    /// The files that the destination holds already.
-    pub whole: Vec<Found>,
+impl AsRef<Self> for Found {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
-impl Plan {
+/// What there is to do with files `F`, about each of which is known what `Found` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan<F> {
+    /// The files to copy: the largest first, so that no worker is left alone with one at the end, and short
+    /// ones as they were found, so that neighbours stay together.
+    pub copies: Vec<F>,
+    /// The files that the destination holds already.
+    pub whole: Vec<F>,
+}
+
+/// Up to this length, in bytes, a file is copied in no time: nothing is done for it that takes as long, and its
+/// place may say when its turn comes.
+pub const SHORT: u64 = 64 << 10;
+
+impl<F: AsRef<Found>> Plan<F> {
     /// Tells the files that have to be copied from those that an earlier run has copied: these have
     /// the length and the time of the source. A copy gets its name only when all of it is there, so
     /// that the two are enough.
-    pub fn new(
-        found: Vec<Found>,
-        mut present: impl FnMut(&RelativePath) -> Option<Present>,
-    ) -> Self {
-        let is_whole = |file: &Found| {
-            let wanted = Present { length: file.length, modified: file.modified };
-            present(&file.path) == Some(wanted)
+    pub fn new(found: Vec<F>, mut present: impl FnMut(&F) -> Option<Present>) -> Self {
+        let is_whole = |file: &F| {
+            let Found { length, modified, .. } = *file.as_ref();
+            present(file) == Some(Present { length, modified })
         };
         let (whole, mut copies) = found.into_iter().partition::<Vec<_>, _>(is_whole);
-        copies.sort_by(|a, b| b.length.cmp(&a.length).then_with(|| a.path.cmp(&b.path)));
+        let long = |file: &F| Some(file.as_ref().length).filter(|length| *length > SHORT);
+        copies.sort_by_key(|file| Reverse(long(file)));
         Self { copies, whole }
     }
 
     /// The bytes to copy, holes included.
     pub fn length(&self) -> u64 {
-        self.copies.iter().map(|file| file.length).fold(0, u64::saturating_add)
+        self.copies.iter().map(|file| file.as_ref().length).fold(0, u64::saturating_add)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::Plan;
+use super::{Found, Plan};
 
 /// One range of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub struct Piece {
     pub length: u64,
 }
 
-impl Plan {
+impl<F: AsRef<Found>> Plan<F> {
     /// The pieces of all copies, each of at most `longest` bytes, file by file in their order. Each
     /// file has one at least.
     pub fn pieces(&self, longest: NonZeroU64) -> Vec<Piece> {
         let longest = longest.get();
         let mut pieces = Vec::with_capacity(self.copies.len());
-        for (file, found) in self.copies.iter().enumerate() {
+        for (file, found) in self.copies.iter().map(F::as_ref).enumerate() {
             let mut from = 0;
             loop {
                 let length = longest.min(found.length - from);

@@ -27,10 +27,11 @@ pub struct Shortage {
     pub free: u64,
 }
 
-impl Plan {
+impl<F: AsRef<Found>> Plan<F> {
     /// The room that the copies take. A file that is replaced takes its room twice, for a moment.
     pub fn room(&self) -> Room {
-        let copies = self.copies.iter().map(taken).fold(0, u64::saturating_add);
+        let copies =
+            self.copies.iter().map(|file| taken(file.as_ref())).fold(0, u64::saturating_add);
         let margin = if copies == 0 { 0 } else { LEAST_MARGIN.max(copies / 20) };
         Room { copies, margin }
     }

@@ -101,14 +101,22 @@ fn a_variant_replaces_what_it_is_a_variant_of() {
 #[test]
 fn what_has_the_length_and_the_time_of_the_source_is_whole() {
     let found = vec![file("a", 1), file("b", 2), file("c", 3), file("d", 4)];
-    let plan = Plan::new(found, |path| match path.as_str() {
+    let plan = Plan::new(found, |file| match file.path.as_str() {
         "a" | "b" => Some(Present { length: 1, modified: THEN }),
         "c" => Some(Present { length: 3, modified: Modified { nanoseconds: 0, ..THEN } }),
         _ => None,
     });
     assert_eq!(paths(&plan.whole), ["a"]);
-    assert_eq!(paths(&plan.copies), ["d", "c", "b"], "the largest first");
+    assert_eq!(paths(&plan.copies), ["b", "c", "d"]);
     assert_eq!(plan.length(), 9);
+}
+
+#[test]
+fn the_largest_files_come_first_and_short_ones_stay_with_their_neighbours() {
+    let found =
+        [("y", 2), ("b", 1 << 20), ("x", 64 << 10), ("a", 1 << 30), ("z", 0), ("c", 1 << 20)];
+    let plan = Plan::new(found.map(|(path, length)| file(path, length)).to_vec(), |_| None);
+    assert_eq!(paths(&plan.copies), ["a", "b", "c", "y", "x", "z"]);
 }
 
 #[test]

@@ -1,19 +1,24 @@
 //! The workers that copy the pieces of a plan.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
+use std::io;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flexinfer_core::loading::{Piece, Plan};
+use rustix::fs::{Stat, fstat};
 
 use super::arguments::Arguments;
+use super::destination::Destination;
 use super::error::FlashError;
+use super::folders::Opened;
+use super::look::{Entry, Seen};
 use super::mover::{Fault, Mover};
 use super::part::Part;
 use super::peers::Peers;
-use super::walk::{Entry, Identity};
+use super::state::Identity;
 use super::{spans, verify};
 use crate::progress::Shown;
 
@@ -26,6 +31,8 @@ const TOLD: u64 = 100 << 20;
 
 pub(super) struct Copying<'a> {
     arguments: &'a Arguments,
+    destination: &'a Destination<'a>,
+    seen: &'a Seen,
     files: Vec<Copied<'a>>,
     pieces: Vec<Piece>,
     next: AtomicUsize,
@@ -40,21 +47,29 @@ pub(super) struct Copying<'a> {
 /// A file of which some pieces may be copied.
 struct Copied<'a> {
     entry: &'a Entry,
-    part: Mutex<Option<Arc<Part>>>,
+    part: Mutex<Option<Arc<Part<'a>>>>,
     missing: AtomicUsize,
 }
 
+/// What one worker has.
+struct Tools<'a> {
+    sources: Opened<'a>,
+    copies: Opened<'a>,
+    mover: Mover,
+}
+
 impl<'a> Copying<'a> {
-    /// The copying of `plan`, whose copies are `entries`, in the same order.
+    /// The copying of `plan`.
     pub(super) fn new(
         arguments: &'a Arguments,
-        plan: &Plan,
-        entries: &[&'a Entry],
+        destination: &'a Destination<'a>,
+        seen: &'a Seen,
+        plan: &Plan<&'a Entry>,
         peers: Option<&'a Peers>,
         stopped: &'a AtomicBool,
     ) -> Self {
         let pieces = plan.pieces(PIECE);
-        let files = entries.iter().map(|entry| Copied {
+        let files = plan.copies.iter().map(|&entry| Copied {
             entry,
             part: Mutex::new(None),
             missing: AtomicUsize::new(0),
@@ -67,6 +82,8 @@ impl<'a> Copying<'a> {
         }
         Self {
             arguments,
+            destination,
+            seen,
             files,
             next: AtomicUsize::new(0),
             done: AtomicU64::new(0),
@@ -80,33 +97,26 @@ impl<'a> Copying<'a> {
     }
 
     /// Copies everything. The first failure ends it, and removes what is half-written.
-    pub(super) fn run(self) -> Result<(), FlashError> {
-        self.make_folders()?;
+    pub(super) fn run(&self) -> Result<(), FlashError> {
         std::thread::scope(|scope| {
             for _ in 0..self.arguments.concurrency.min(self.pieces.len()) {
                 scope.spawn(|| self.work());
             }
         });
-        let failed = self.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         failed.map_or(Ok(()), Err)
     }
 
-    /// Makes the folders of all copies, each once and not once a file.
-    fn make_folders(&self) -> Result<(), FlashError> {
-        let paths = self.files.iter().map(|file| file.entry.found.path.as_str());
-        let folders = paths.map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder));
-        for folder in folders.collect::<BTreeSet<_>>() {
-            let folder = self.arguments.dst.join(folder);
-            fs::create_dir_all(&folder).map_err(|error| FlashError::writing(&folder, error))?;
-        }
-        Ok(())
-    }
-
     fn work(&self) {
-        let mut mover = Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify);
+        let folders = &self.seen.folders;
+        let mut tools = Tools {
+            sources: Opened::in_source(folders),
+            copies: Opened::below(self.destination.path, folders),
+            mover: Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify),
+        };
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let Some(file) = self.files.get(piece.file) else { return };
-            if let Err(error) = self.piece(file, piece, &mut mover) {
+            if let Err(error) = self.piece(file, piece, &mut tools) {
                 // No other worker takes a piece any more.
                 self.next.store(self.pieces.len(), Ordering::Relaxed);
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,18 +126,22 @@ impl<'a> Copying<'a> {
         }
     }
 
-    fn piece(&self, file: &Copied<'_>, piece: &Piece, mover: &mut Mover) -> Result<(), FlashError> {
+    fn piece(
+        &self,
+        file: &Copied<'a>,
+        piece: &Piece,
+        tools: &mut Tools<'_>,
+    ) -> Result<(), FlashError> {
         let entry = file.entry;
-        let reading = |error| FlashError::reading(&entry.file, error);
-        let part = file.part(self.arguments)?;
-        let source = File::open(&entry.file).map_err(reading)?;
+        let source = entry.open(&mut tools.sources).map_err(|error| self.reading(entry, error))?;
+        let part = self.part(file, &mut tools.copies)?;
         let own;
         let copy = if piece.length == entry.found.length {
             // Whether it is still the one that was looked at shows when all of it is there.
             &part.file
         } else {
-            entry.is_still(&source.metadata().map_err(reading)?)?;
-            own = part.open_again().map_err(|error| FlashError::writing(part.path(), error))?;
+            self.look_again(entry, &source)?;
+            own = part.open_again().map_err(|error| FlashError::writing(&part.target(), error))?;
             &own
         };
         let ends = Ends { entry, source: &source, part: &part, copy };
@@ -137,13 +151,14 @@ impl<'a> Copying<'a> {
             self.tell(piece.length);
         } else if sparse {
             for span in spans::stored(&source, range) {
-                self.span(&ends, span.map_err(reading)?, mover)?;
+                let span = span.map_err(|error| self.reading(entry, error))?;
+                self.span(&ends, span, &mut tools.mover)?;
             }
         } else {
-            if piece.length > mover.size() {
+            if piece.length > tools.mover.size() {
                 advise_to_read_ahead(&source, piece);
             }
-            self.span(&ends, range, mover)?;
+            self.span(&ends, range, &mut tools.mover)?;
         }
         if file.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             file.part.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -152,29 +167,55 @@ impl<'a> Copying<'a> {
         Ok(())
     }
 
+    /// The part of this file, begun by the first who asks.
+    fn part(
+        &self,
+        file: &Copied<'a>,
+        folders: &mut Opened<'_>,
+    ) -> Result<Arc<Part<'a>>, FlashError> {
+        let mut part = file.part.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = part.as_ref() {
+            return Ok(Arc::clone(part));
+        }
+        let folder = folders.get(file.entry.place.folder).cloned();
+        let begun = folder.and_then(|folder| Part::begin(self.destination, file.entry, folder));
+        let target = || file.entry.found.path.below(self.destination.path);
+        let begun = Arc::new(begun.map_err(|error| FlashError::writing(&target(), error))?);
+        *part = Some(Arc::clone(&begun));
+        Ok(begun)
+    }
+
+    /// Whether the file is the one that was looked at (LOAD-08).
+    fn look_again(&self, entry: &Entry, source: &File) -> Result<Stat, FlashError> {
+        let stat = fstat(source).map_err(|error| self.reading(entry, error.into()))?;
+        if Identity::of(&stat) == entry.identity {
+            return Ok(stat);
+        }
+        Err(FlashError::Changed { path: self.seen.place(entry) })
+    }
+
+    fn reading(&self, entry: &Entry, error: io::Error) -> FlashError {
+        FlashError::reading(&self.seen.place(entry), error)
+    }
+
     /// Whether the piece came from another node.
-    fn taken_from_a_peer(&self, ends: &Ends<'_>, range: &std::ops::Range<u64>) -> bool {
+    fn taken_from_a_peer(&self, ends: &Ends<'_>, range: &Range<u64>) -> bool {
         let give = |peers: &Peers| peers.give(ends.entry, range, ends.copy, self.stopped);
         !range.is_empty() && self.peers.is_some_and(give)
     }
 
     /// Copies `span`, one read at a time.
-    fn span(
-        &self,
-        ends: &Ends<'_>,
-        span: std::ops::Range<u64>,
-        mover: &mut Mover,
-    ) -> Result<(), FlashError> {
+    fn span(&self, ends: &Ends<'_>, span: Range<u64>, mover: &mut Mover) -> Result<(), FlashError> {
         let mut at = span.start;
         while at < span.end {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(FlashError::Stopped);
             }
             let moved = mover.step(ends.source, ends.copy, at, span.end - at);
-            let moved = moved.map_err(|fault| ends.explain(fault))?;
+            let moved = moved.map_err(|fault| self.explain(ends, fault))?;
             if moved == 0 {
                 // It ends before its length: somebody has cut it.
-                return Err(FlashError::Changed { path: ends.entry.file.clone() });
+                return Err(FlashError::Changed { path: self.seen.place(ends.entry) });
             }
             if !self.arguments.keep_page_cache {
                 forget(ends.source, at, moved);
@@ -189,19 +230,25 @@ impl<'a> Copying<'a> {
     fn finish(&self, ends: &Ends<'_>) -> Result<(), FlashError> {
         let (entry, part) = (ends.entry, ends.part);
         // Another file that came under its name is found by the look after all copies.
-        let metadata = ends.source.metadata();
-        let metadata = metadata.map_err(|error| FlashError::reading(&entry.file, error))?;
-        entry.is_still(&metadata)?;
+        let stat = self.look_again(entry, ends.source)?;
         if self.arguments.verify {
-            verify::check_digest(&part.file, &entry.file, self.stopped)?;
+            verify::check_digest(&part.file, &self.seen.place(entry), self.stopped)?;
         }
-        part.publish(&metadata).map_err(|error| FlashError::writing(part.target(), error))?;
+        part.publish(&stat).map_err(|error| FlashError::writing(&part.target(), error))?;
         if entry.found.length >= TOLD {
             self.shown.beside(
                 || tracing::info!(path = %entry.found.path, bytes = entry.found.length, "copied"),
             );
         }
         Ok(())
+    }
+
+    fn explain(&self, ends: &Ends<'_>, fault: Fault) -> FlashError {
+        match fault {
+            Fault::Source(error) => self.reading(ends.entry, error),
+            Fault::Copy(error) => FlashError::writing(&ends.part.target(), error),
+            Fault::Different => FlashError::Different { path: ends.part.target() },
+        }
     }
 
     fn tell(&self, bytes: u64) {
@@ -215,42 +262,9 @@ impl<'a> Copying<'a> {
 struct Ends<'a> {
     entry: &'a Entry,
     source: &'a File,
-    part: &'a Part,
+    part: &'a Part<'a>,
     /// The part, with a position that no other worker moves.
     copy: &'a File,
-}
-
-impl Ends<'_> {
-    fn explain(&self, fault: Fault) -> FlashError {
-        match fault {
-            Fault::Source(error) => FlashError::reading(&self.entry.file, error),
-            Fault::Copy(error) => FlashError::writing(self.part.target(), error),
-            Fault::Different => FlashError::Different { path: self.part.target().to_path_buf() },
-        }
-    }
-}
-
-impl Copied<'_> {
-    /// The part of this file, begun by the first who asks.
-    fn part(&self, arguments: &Arguments) -> Result<Arc<Part>, FlashError> {
-        let mut part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = part.as_ref() {
-            return Ok(Arc::clone(part));
-        }
-        let target = self.entry.found.path.below(&arguments.dst);
-        let begun = Part::begin(self.entry, target.clone());
-        let begun = Arc::new(begun.map_err(|error| FlashError::writing(&target, error))?);
-        *part = Some(Arc::clone(&begun));
-        Ok(begun)
-    }
-}
-
-impl Entry {
-    /// Whether the file is the one that was looked at (LOAD-08).
-    fn is_still(&self, metadata: &fs::Metadata) -> Result<(), FlashError> {
-        let same = Identity::of(metadata) == self.identity;
-        if same { Ok(()) } else { Err(FlashError::Changed { path: self.file.clone() }) }
-    }
 }
 
 /// Tells the system that the piece will be read from its beginning to its end.

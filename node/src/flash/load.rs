@@ -1,30 +1,26 @@
 //! One load from beginning to end: look, plan, copy, look again.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use flexinfer_core::loading::{Plan, Present};
+use flexinfer_core::loading::Plan;
 use flexinfer_core::sources::RelativePath;
 use flexinfer_core::sources::weights::Format;
 use flexinfer_fetching::check_weights;
 
 use super::arguments::Arguments;
 use super::copying::Copying;
+use super::destination::{Destination, present};
 use super::error::FlashError;
+use super::folders::Opened;
+use super::lock;
+use super::look::{Entry, Seen};
 use super::peers::Peers;
 use super::record::{self, Record};
-use super::walk::{Entry, modified, walk};
-use super::{lock, part};
 
 /// How often a source that changes under us is begun with anew.
 const ATTEMPTS: usize = 3;
-
-/// The folder in the destination that is our own.
-const OURS: &str = ".flash";
 
 /// Copies the source to the destination. `stopped` ends it early.
 pub(super) fn load(
@@ -32,12 +28,12 @@ pub(super) fn load(
     peers: Option<&Peers>,
     stopped: &AtomicBool,
 ) -> Result<(), FlashError> {
-    let ours = arguments.dst.join(OURS);
-    fs::create_dir_all(&ours).map_err(|error| FlashError::writing(&ours, error))?;
-    let _lock = lock::acquire(&ours.join("lock"), stopped)?;
+    let destination = Destination::make(&arguments.dst)?;
+    let _lock = lock::acquire(&destination.ours("lock"), stopped)?;
+    let load = Load { arguments, destination, peers, stopped };
     let mut attempt = 1;
     loop {
-        match once(arguments, peers, stopped) {
+        match load.once() {
             Err(FlashError::Changed { path }) if attempt < ATTEMPTS => {
                 attempt += 1;
                 tracing::warn!(path = %path.display(), "the source has changed; begun anew");
@@ -47,107 +43,97 @@ pub(super) fn load(
     }
 }
 
-fn once(
-    arguments: &Arguments,
-    peers: Option<&Peers>,
-    stopped: &AtomicBool,
-) -> Result<(), FlashError> {
-    let begun = Instant::now();
-    let wishes = arguments.wishes();
-    let look = || walk(&arguments.src, arguments.root.as_deref(), &wishes);
-    let seen = look()?;
-    let found = wishes.choose(seen.iter().map(|entry| entry.found.clone()).collect());
-    let fresh = is_fresh(&arguments.dst);
-    let there = |path: &RelativePath| present(&path.below(&arguments.dst));
-    let plan = Plan::new(found, |path| if fresh { None } else { there(path) });
-    let entries = in_order(&plan, &seen);
-    // Most files of a folder with a great many are of no format that could be checked.
-    let checkable = |entry: &&&Entry| Format::of(entry.found.path.file_name()).is_some();
-    for entry in entries.iter().filter(checkable) {
-        check_weights(&entry.source(&arguments.src)).map_err(FlashError::Damaged)?;
-    }
-    sweep(arguments, &plan)?;
-    check_room(&arguments.dst, &plan)?;
-
-    let record = Record::at(arguments.dst.join(OURS).join("files.json"));
-    let earlier = record.read();
-    let now = plan.copies.iter().chain(&plan.whole).map(|found| found.path.clone());
-    let now = now.collect::<BTreeSet<_>>();
-    record.write(earlier.union(&now))?;
-    Copying::new(arguments, &plan, &entries, peers, stopped).run()?;
-    // Copies are of one state each; this makes them all of the same one.
-    if let Some(path) = difference(&seen, &look()?) {
-        return Err(FlashError::Changed { path: path.below(&arguments.src) });
-    }
-    record::remove(&arguments.dst, earlier.difference(&now))?;
-    record.write(now.iter())?;
-
-    let seconds = begun.elapsed().as_secs_f64();
-    tracing::info!(
-        copied = plan.copies.len(),
-        whole = plan.whole.len(),
-        bytes = plan.length(),
-        from_peers = peers.map_or(0, Peers::given),
-        seconds,
-        "the weights are in {}",
-        arguments.dst.display()
-    );
-    Ok(())
+struct Load<'a> {
+    arguments: &'a Arguments,
+    destination: Destination<'a>,
+    peers: Option<&'a Peers>,
+    stopped: &'a AtomicBool,
 }
 
-/// Whether nothing is in the destination but what is our own. Then none of a great many files is looked for.
-fn is_fresh(destination: &Path) -> bool {
-    let ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == OURS);
-    fs::read_dir(destination).is_ok_and(|mut entries| entries.all(ours))
-}
+impl Load<'_> {
+    fn once(&self) -> Result<(), FlashError> {
+        let begun = Instant::now();
+        let wishes = self.arguments.wishes();
+        let look = || Seen::now(self.arguments, &wishes);
+        let seen = look()?;
+        let plan = self.plan(&seen, wishes.choose(seen.entries.iter().collect()))?;
+        self.check_formats(&plan.copies)?;
+        self.destination.check_room(&plan)?;
 
-fn present(path: &Path) -> Option<Present> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    let present = Present { length: metadata.len(), modified: modified(&metadata) };
-    metadata.is_file().then_some(present)
-}
-
-/// The entries of the plan's copies, in their order.
-fn in_order<'a>(plan: &Plan, seen: &'a [Entry]) -> Vec<&'a Entry> {
-    let of = |path: &RelativePath| seen.binary_search_by(|entry| entry.found.path.cmp(path)).ok();
-    plan.copies.iter().filter_map(|copy| seen.get(of(&copy.path)?)).collect()
-}
-
-/// The first file that is not the same in both.
-fn difference(before: &[Entry], after: &[Entry]) -> Option<RelativePath> {
-    let unlike = before.iter().zip(after).find(|(before, after)| before != after);
-    let more = || before.get(after.len()).or_else(|| after.get(before.len()));
-    let entry = unlike.map(|(before, _)| before).or_else(more)?;
-    Some(entry.found.path.clone())
-}
-
-fn check_room(folder: &Path, plan: &Plan) -> Result<(), FlashError> {
-    let disk =
-        rustix::fs::statvfs(folder).map_err(|error| FlashError::writing(folder, error.into()))?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    // A tmpfs without a limit says that it has no blocks at all.
-    let unlimited = disk.f_blocks == 0;
-    let checked = if unlimited { Ok(()) } else { plan.room().check(free) };
-    checked.map_err(|shortage| FlashError::NoRoom { path: folder.to_path_buf(), shortage })
-}
-
-/// Removes the parts that a killed load has left in the folders of this plan. We hold the lock.
-fn sweep(arguments: &Arguments, plan: &Plan) -> Result<(), FlashError> {
-    let files = plan.copies.iter().chain(&plan.whole).map(|file| file.path.below(&arguments.dst));
-    let mut folders = files.filter_map(|file| file.parent().map(PathBuf::from)).collect::<Vec<_>>();
-    folders.push(arguments.dst.clone());
-    folders.sort();
-    folders.dedup();
-    for folder in folders {
-        // A folder that is not there yet has nothing in it.
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries.flatten() {
-            let left = entry.file_name().to_str().is_some_and(|name| name.ends_with(part::SUFFIX));
-            if left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                let path = entry.path();
-                fs::remove_file(&path).map_err(|error| FlashError::writing(&path, error))?;
-            }
+        let record = Record::at(self.destination.ours("files.json"));
+        let ours = record.read();
+        let files = plan.copies.iter().chain(&plan.whole).map(|entry| &entry.found.path);
+        let files = files.collect::<Vec<_>>();
+        let gone = gone(&ours, &files);
+        if ours.len() != files.len() || !gone.is_empty() {
+            record.write(files.iter().chain(&gone).copied())?;
         }
+        record::remove(self.destination.path, in_the_way(&gone, &seen).into_iter())?;
+        self.destination.make_folders(&seen, &plan.copies)?;
+        let (destination, peers) = (&self.destination, self.peers);
+        Copying::new(self.arguments, destination, &seen, &plan, peers, self.stopped).run()?;
+        // Copies are of one state each; this makes them all of the same one.
+        if let Some(path) = seen.difference(&look()?) {
+            return Err(FlashError::Changed { path: path.below(&self.arguments.src) });
+        }
+        if !gone.is_empty() {
+            record::remove(destination.path, gone.into_iter())?;
+            record.write(files.into_iter())?;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        tracing::info!(
+            copied = plan.copies.len(),
+            whole = plan.whole.len(),
+            bytes = plan.length(),
+            from_peers = peers.map_or(0, Peers::given),
+            seconds,
+            "the weights are in {}",
+            destination.path.display()
+        );
+        Ok(())
     }
-    Ok(())
+
+    /// What there is to do; clears away first what a killed load has left.
+    fn plan<'a>(
+        &self,
+        seen: &'a Seen,
+        wanted: Vec<&'a Entry>,
+    ) -> Result<Plan<&'a Entry>, FlashError> {
+        if self.destination.is_fresh() {
+            return Ok(Plan::new(wanted, |_| None));
+        }
+        self.destination.sweep(&seen.folders)?;
+        let mut folders = Opened::below(self.destination.path, &seen.folders);
+        Ok(Plan::new(wanted, |entry| present(&mut folders, entry)))
+    }
+
+    /// Whether the weights are whole, as far as their format tells.
+    fn check_formats(&self, entries: &[&Entry]) -> Result<(), FlashError> {
+        // Most files of a folder with a great many are of no format that could be checked.
+        let checkable = |entry: &&&Entry| Format::of(entry.found.path.file_name()).is_some();
+        for entry in entries.iter().filter(checkable) {
+            let place = entry.found.path.below(&self.arguments.src);
+            check_weights(&place).map_err(FlashError::Damaged)?;
+        }
+        Ok(())
+    }
+}
+
+/// Which files of ours the source has no more.
+fn gone<'a>(ours: &'a [RelativePath], files: &[&RelativePath]) -> Vec<&'a RelativePath> {
+    if ours.is_empty() {
+        return Vec::new();
+    }
+    let files = files.iter().copied().collect::<HashSet<_>>();
+    ours.iter().filter(|path| !files.contains(path)).collect()
+}
+
+/// Which of these files have a folder's name now.
+fn in_the_way<'a>(gone: &[&'a RelativePath], seen: &Seen) -> Vec<&'a RelativePath> {
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let folders = seen.folders.iter().filter_map(|folder| folder.path.as_ref());
+    let folders = folders.collect::<HashSet<_>>();
+    gone.iter().copied().filter(|path| folders.contains(path)).collect()
 }

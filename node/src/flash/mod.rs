@@ -6,14 +6,19 @@
 
 mod arguments;
 mod copying;
+mod destination;
 mod error;
+mod folders;
 mod load;
 mod lock;
+mod look;
 mod mover;
 mod part;
 mod peers;
 mod record;
 mod spans;
+mod state;
+mod unnamed;
 mod verify;
 mod walk;
 
@@ -26,7 +31,6 @@ pub use arguments::Arguments;
 use crate::ending::{Ending, Stops};
 use error::FlashError;
 use peers::Peers;
-pub(crate) use walk::modified;
 
 /// Copies until all is there, or until a signal comes.
 pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {

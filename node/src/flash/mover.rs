@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
+use flexinfer_core::loading::SHORT;
+
 /// Which side of a move went wrong.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -12,9 +14,6 @@ pub(super) enum Fault {
     /// Reading the copy back gives other bytes.
     Different,
 }
-
-/// Up to this length, moving by hand is faster: the kernel's way begins with making a pipe's pages ready.
-const BY_HAND: usize = 64 << 10;
 
 /// What one worker moves with. Where nothing is checked, the kernel copies from the page cache itself,
 /// which takes a fifth less processor time than to read and to write.
@@ -48,7 +47,8 @@ impl Mover {
         wanted: u64,
     ) -> Result<u64, Fault> {
         let length = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.size);
-        if self.by_kernel && length > BY_HAND {
+        // For less, moving by hand is faster: the kernel's way begins with making a pipe's pages ready.
+        if self.by_kernel && length as u64 > SHORT {
             match by_kernel(source, copy, at, length) {
                 // Some file systems cannot: then by hand, from now on.
                 Err(Fault::Source(error)) if error.kind() == io::ErrorKind::InvalidInput => {

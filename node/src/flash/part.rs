@@ -1,89 +1,133 @@
-//! A file on its way into the destination: under a name of its own until all of it is there, and
+//! A file on its way into the destination: under no name, or one of its own, until all of it is there, and
 //! removed if it never is.
 
-use std::fs::{self, File, FileTimes, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::walk::Entry;
+use flexinfer_core::loading::SHORT;
+use rustix::fs::{
+    AtFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, openat,
+    renameat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::destination::Destination;
+use super::look::Entry;
+use super::{state, unnamed};
 
 /// The end of the name, as the original's, so that either clears away what the other left.
 pub(super) const SUFFIX: &str = ".flash-tmp";
 
-/// Up to this length a file is written at once, and either fits or does not.
-const ONE_WRITE: u64 = 32 << 10;
-
-pub(super) struct Part {
+pub(super) struct Part<'a> {
     pub(super) file: File,
-    path: PathBuf,
-    target: PathBuf,
+    destination: &'a Destination<'a>,
+    entry: &'a Entry,
+    folder: Arc<File>,
+    /// What it is called until it is whole; nothing where it needs no name.
+    name: OnceLock<String>,
+    mode: Mode,
     published: AtomicBool,
 }
 
-impl Part {
-    /// Begins the copy of `entry` that will be called `target`, in a folder that is there, and takes
-    /// the room for it, if it is long enough for that to matter.
-    pub(super) fn begin(entry: &Entry, target: PathBuf) -> io::Result<Self> {
-        let folder = target.parent().unwrap_or(Path::new("."));
-        let path = folder.join(format!(".{}{SUFFIX}", unique()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        let part = Self { file, path, target, published: AtomicBool::new(false) };
+impl<'a> Part<'a> {
+    /// Begins the copy of `entry` in its open `folder`, and takes the room for it, if it is long
+    /// enough for that to matter.
+    pub(super) fn begin(
+        destination: &'a Destination<'a>,
+        entry: &'a Entry,
+        folder: Arc<File>,
+    ) -> io::Result<Self> {
         let length = entry.found.length;
+        // Its own rights, if the system lets a new file have them: that spares setting them.
+        let mode = entry.mode | Mode::RUSR | Mode::WUSR;
+        let name = OnceLock::new();
+        let file = if length <= SHORT && destination.unnamed {
+            unnamed::create(&folder, mode)?
+        } else {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            File::from(openat(&folder, name.get_or_init(unique), flags, mode)?)
+        };
+        let mode = mode - destination.umask;
+        let published = AtomicBool::new(false);
+        let part = Self { file, destination, entry, folder, name, mode, published };
         if entry.found.stored < length {
             part.file.set_len(length)?;
-        } else if length > ONE_WRITE {
+        } else if length > SHORT {
+            // A short one is written at once, and either fits or does not.
             preallocate(&part.file, length)?;
         }
         Ok(part)
     }
 
-    /// The file once more, with a position of its own.
+    /// The file once more, with a position of its own. Only long files are wanted twice; these have a name.
     pub(super) fn open_again(&self) -> io::Result<File> {
-        File::options().read(true).write(true).open(&self.path)
-    }
-
-    /// Where it lies now.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+        let name = self.name.get().ok_or(io::ErrorKind::NotFound)?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.folder, name, flags, Mode::empty())?))
     }
 
     /// Where it will lie.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
+    pub(super) fn target(&self) -> PathBuf {
+        self.entry.found.path.below(self.destination.path)
     }
 
     /// Gives it its name, with the rights of `source` and the time that tells a later run that it is
     /// whole.
-    pub(super) fn publish(&self, source: &fs::Metadata) -> io::Result<()> {
-        let mode = source.permissions().mode() & 0o777;
-        self.file.set_permissions(Permissions::from_mode(mode))?;
-        self.file.set_times(FileTimes::new().set_modified(source.modified()?))?;
-        // On a disk, a name must not outlive a power cut that its content does not; in memory it
-        // costs nothing.
-        self.file.sync_data()?;
-        match fs::rename(&self.path, &self.target) {
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                // An earlier state of the source had a folder of this name.
-                fs::remove_dir_all(&self.target)?;
-                fs::rename(&self.path, &self.target)?;
-            }
-            renamed => renamed?,
+    pub(super) fn publish(&self, source: &Stat) -> io::Result<()> {
+        let mode = state::rights(source);
+        if mode != self.mode {
+            fchmod(&self.file, mode)?;
         }
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let nanoseconds = source.st_mtime_nsec.try_into().unwrap_or_default();
+        let last_modification = Timespec { tv_sec: source.st_mtime, tv_nsec: nanoseconds };
+        futimens(&self.file, &Timestamps { last_access, last_modification })?;
+        if !self.destination.in_memory {
+            // A name must not outlive a power cut that its content does not.
+            self.file.sync_data()?;
+        }
+        self.take_name()?;
         self.published.store(true, Ordering::Relaxed);
         Ok(())
     }
+
+    fn take_name(&self) -> io::Result<()> {
+        let target = self.entry.found.path.file_name();
+        let name = match self.name.get() {
+            Some(name) => name,
+            None => match unnamed::link(&self.file, &self.folder, target) {
+                Err(Errno::EXIST) => {
+                    // Only under a name can it take another's place.
+                    let name = unique();
+                    unnamed::link(&self.file, &self.folder, &name)?;
+                    self.name.get_or_init(|| name)
+                }
+                linked => return Ok(linked?),
+            },
+        };
+        match renameat(&self.folder, name, &self.folder, target) {
+            Err(Errno::ISDIR) => {
+                // An earlier state of the source had a folder of this name.
+                fs::remove_dir_all(self.target())?;
+                Ok(renameat(&self.folder, name, &self.folder, target)?)
+            }
+            renamed => Ok(renamed?),
+        }
+    }
 }
 
-impl Drop for Part {
+impl Drop for Part<'_> {
     fn drop(&mut self) {
         if !self.published.load(Ordering::Relaxed)
-            && let Err(error) = fs::remove_file(&self.path)
+            && let Some(name) = self.name.get()
+            && let Err(error) = unlinkat(&self.folder, name, AtFlags::empty())
         {
-            tracing::warn!(path = %self.path.display(), %error, "a half-written file is left");
+            let path = self.target().with_file_name(name);
+            tracing::warn!(path = %path.display(), %error, "a half-written file is left");
         }
     }
 }
@@ -94,7 +138,6 @@ fn preallocate(file: &File, length: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if length > 0 {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
         match fallocate(file, FallocateFlags::empty(), 0, length) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             taken => return Ok(taken?),
@@ -104,12 +147,12 @@ fn preallocate(file: &File, length: u64) -> io::Result<()> {
 }
 
 /// A name that no other load has, on this node or another that shares the destination.
-fn unique() -> String {
+pub(super) fn unique() -> String {
     static LOAD: LazyLock<String> = LazyLock::new(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         format!("{}-{}", std::process::id(), now.as_nanos())
     });
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{count}", *LOAD)
+    format!(".{}-{count}{SUFFIX}", *LOAD)
 }

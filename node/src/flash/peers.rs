@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 
 use super::arguments::Arguments;
-use super::walk::Entry;
+use super::look::Entry;
 
 /// A node that is slower to answer than a volume to read is of no use.
 const CONNECT: Duration = Duration::from_secs(2);

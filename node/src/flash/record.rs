@@ -1,7 +1,6 @@
 //! Which files of the destination are ours, so that what an earlier state of the source had and this
 //! one has not is removed: an engine reads a folder as it is, and must not find a mixture.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ impl Record {
 
     /// The files that earlier loads have put there. Of a record that cannot be read, none: nothing is
     /// removed that may be somebody else's.
-    pub(super) fn read(&self) -> BTreeSet<RelativePath> {
+    pub(super) fn read(&self) -> Vec<RelativePath> {
         let text = fs::read(&self.path).unwrap_or_default();
         let paths = serde_json::from_slice::<Vec<String>>(&text).unwrap_or_default();
         paths.iter().filter_map(|path| RelativePath::parse(path).ok()).collect()

@@ -1,20 +1,11 @@
 //! The parts of a file that are not holes.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
-
-/// The unit in which a file's blocks are counted, whatever the file system's own.
-const COUNTED: u64 = 512;
-
-/// Whether a file takes less room than it is long.
-pub(super) fn may_have_holes(metadata: &Metadata) -> bool {
-    metadata.blocks().saturating_mul(COUNTED) < metadata.len()
-}
 
 /// The spans of `range` that hold something, in order. Moves the file's position. Where the file
 /// system knows no holes, the whole range is one span.

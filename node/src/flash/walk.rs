@@ -1,56 +1,24 @@
-//! Looks at all files of the source, links followed. Anything that could not be copied right is an
-//! error before the first byte is copied (LOAD-01).
+//! The names of all files of the source, links followed. Anything that could not be copied right is an error
+//! before the first byte is copied (LOAD-01).
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use flexinfer_core::loading::{Found, Modified, Wishes};
+use flexinfer_core::loading::Wishes;
 use flexinfer_core::sources::RelativePath;
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, statat};
 use rustix::io::Errno;
 
 use super::error::FlashError;
-use super::spans;
+use super::folders::{Folder, Place};
 
-/// A file of the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) found: Found,
-    /// The file itself, behind all links.
-    pub(super) file: PathBuf,
-    pub(super) identity: Identity,
-}
-
-impl Entry {
-    /// Where it lies in the source, with its own name and beside its siblings.
-    pub(super) fn source(&self, source: &Path) -> PathBuf {
-        self.found.path.below(source)
-    }
-}
-
-/// What tells one state of a file from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: Modified,
-}
-
-impl Identity {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: modified(metadata),
-        }
-    }
-}
-
-pub(crate) fn modified(metadata: &Metadata) -> Modified {
-    Modified { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() }
+/// All files that are wanted, each folder's together, in the order of their numbers there: disks and
+/// caches have them in that order too, and an unchanged folder gives the same one again.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) folders: Vec<Folder>,
+    pub(super) files: Vec<(RelativePath, Place)>,
 }
 
 /// Where links may lead: `given`, else the hub's cache of the repository that `source` is a snapshot
@@ -64,27 +32,26 @@ fn root_of(source: &Path, given: Option<&Path>) -> io::Result<PathBuf> {
     Ok(repository.unwrap_or(source).to_path_buf())
 }
 
-/// All files below `source` that `wishes` do not leave out, in the order of their names.
+/// All files below `source` that `wishes` do not leave out.
 pub(super) fn walk(
     source: &Path,
     root: Option<&Path>,
     wishes: &Wishes,
-) -> Result<Vec<Entry>, FlashError> {
+) -> Result<Names, FlashError> {
     let no_source =
         |source_error| FlashError::NoSource { path: source.to_path_buf(), source: source_error };
     let top = fs::canonicalize(source).map_err(no_source)?;
     let root = root_of(&top, root).map_err(no_source)?;
     fs::read_dir(&top).map_err(no_source)?;
-    let mut walk = Walk { root, wishes, entries: Vec::new(), within: Vec::new() };
+    let mut walk = Walk { root, wishes, names: Names::default(), within: Vec::new() };
     walk.folder(&top, &top, None)?;
-    walk.entries.sort_by(|a, b| a.found.path.cmp(&b.found.path));
-    Ok(walk.entries)
+    Ok(walk.names)
 }
 
 struct Walk<'a> {
     root: PathBuf,
     wishes: &'a Wishes,
-    entries: Vec<Entry>,
+    names: Names,
     /// The real folders that we are in, to notice a link that leads back.
     within: Vec<PathBuf>,
 }
@@ -95,7 +62,7 @@ impl Walk<'_> {
         &mut self,
         real: &Path,
         shown: &Path,
-        path: Option<&RelativePath>,
+        path: Option<RelativePath>,
     ) -> Result<(), FlashError> {
         if self.within.iter().any(|folder| folder == real) {
             return Err(bad(shown, "its links lead round in a circle; remove the link"));
@@ -103,65 +70,51 @@ impl Walk<'_> {
         self.within.push(real.to_path_buf());
         // The hub's cache: its blobs are what the links of its snapshots lead to.
         let cache = real.join("snapshots").is_dir();
-        for entry in fs::read_dir(real).map_err(|error| FlashError::reading(shown, error))? {
-            let entry = entry.map_err(|error| FlashError::reading(shown, error))?;
-            if cache && entry.file_name() == "blobs" {
+        let number = self.names.folders.len();
+        let mut others = Vec::new();
+        for (kind, entry) in entries(real).map_err(|error| FlashError::reading(shown, error))? {
+            if cache && entry.file_name().to_bytes() == b"blobs" {
                 continue;
             }
-            let below = below(path, &entry, shown)?;
-            let shown = || shown.join(entry.file_name());
-            let kind = entry.file_type().map_err(|error| FlashError::reading(&shown(), error))?;
-            if self.wishes.leaves_out(&below)
-                || (!kind.is_file() && self.wishes.leaves_out_folder(&below))
+            let path = below(path.as_ref(), &entry, shown)?;
+            if self.wishes.leaves_out(&path)
+                || (kind != FileType::RegularFile && self.wishes.leaves_out_folder(&path))
             {
                 continue;
             }
-            if kind.is_file() {
-                // Asked for by its name in the open folder: a whole path is slower to look up.
-                let metadata = entry.metadata();
-                let metadata = metadata.map_err(|error| FlashError::reading(&shown(), error))?;
-                self.file(entry.path(), &shown, below, &metadata)?;
+            if kind == FileType::RegularFile {
+                self.names.files.push((path, Place { folder: number, behind: None }));
             } else {
-                self.entry(&entry.path(), &shown(), below, kind.is_symlink())?;
+                others.push((kind, path));
             }
+        }
+        self.names.folders.push(Folder { real: real.to_path_buf(), path });
+        for (kind, path) in others {
+            self.other(number, real, shown, path, kind == FileType::Symlink)?;
         }
         self.within.pop();
         Ok(())
     }
 
-    fn entry(
+    /// Looks at what is no plain file in the folder `real`, the one of this `number`.
+    fn other(
         &mut self,
-        path: &Path,
+        number: usize,
+        real: &Path,
         shown: &Path,
-        below: RelativePath,
+        path: RelativePath,
         link: bool,
     ) -> Result<(), FlashError> {
-        let real = if link { self.resolve(path, shown)? } else { path.to_path_buf() };
-        let metadata = fs::metadata(&real).map_err(|error| FlashError::reading(shown, error))?;
+        let (place, shown) = (real.join(path.file_name()), shown.join(path.file_name()));
+        let place = if link { self.resolve(&place, &shown)? } else { place };
+        let metadata = fs::metadata(&place).map_err(|error| FlashError::reading(&shown, error))?;
         if metadata.is_dir() {
-            return self.folder(&real, shown, Some(&below));
+            return self.folder(&place, &shown, Some(path));
         }
         if !metadata.is_file() {
-            return Err(bad(shown, "it is neither a file nor a folder; exclude it"));
+            return Err(bad(&shown, "it is neither a file nor a folder; exclude it"));
         }
-        self.file(real, &|| shown.to_path_buf(), below, &metadata)
-    }
-
-    fn file(
-        &mut self,
-        real: PathBuf,
-        shown: &dyn Fn() -> PathBuf,
-        below: RelativePath,
-        metadata: &Metadata,
-    ) -> Result<(), FlashError> {
-        let stored = stored(&real, metadata);
-        let stored = stored.map_err(|error| FlashError::reading(&shown(), error))?;
-        let (length, modified) = (metadata.len(), modified(metadata));
-        self.entries.push(Entry {
-            found: Found { path: below, length, stored, modified },
-            identity: Identity::of(metadata),
-            file: real,
-        });
+        self.names.files.push((path, Place { folder: number, behind: Some(place) }));
         Ok(())
     }
 
@@ -184,33 +137,45 @@ impl Walk<'_> {
     }
 }
 
+/// What is in a folder, by number.
+fn entries(folder: &Path) -> io::Result<Vec<(FileType, DirEntry)>> {
+    let folder = File::open(folder)?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if [&b"."[..], b".."].contains(&name.to_bytes()) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Not every file system tells it here.
+            FileType::Unknown => {
+                let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            kind => kind,
+        };
+        entries.push((kind, entry));
+    }
+    entries.sort_unstable_by_key(|(_, entry)| entry.ino());
+    Ok(entries)
+}
+
 fn below(
     folder: Option<&RelativePath>,
-    entry: &fs::DirEntry,
+    entry: &DirEntry,
     shown: &Path,
 ) -> Result<RelativePath, FlashError> {
     let name = entry.file_name();
-    let bad = |why| bad(&shown.join(&name), why);
-    let text = name.to_str().ok_or_else(|| bad("its name is not text; rename it"))?;
-    let path = folder.map_or_else(|| text.to_owned(), |folder| format!("{folder}/{text}"));
-    RelativePath::parse(&path).map_err(|_| {
+    let bad = |why| bad(&shown.join(name.to_string_lossy().as_ref()), why);
+    let text = name.to_str().map_err(|_| bad("its name is not text; rename it"))?;
+    let parsed = match folder {
+        None => RelativePath::parse(text),
+        Some(folder) => RelativePath::parse(&format!("{folder}/{text}")),
+    };
+    parsed.map_err(|_| {
         bad("its name has a backslash or a control character in it; rename or exclude it")
     })
-}
-
-/// The bytes of a file that are not holes. Its blocks only tell that there may be holes: a compressed
-/// file has few blocks as well (LOAD-07).
-fn stored(path: &Path, metadata: &Metadata) -> io::Result<u64> {
-    if !spans::may_have_holes(metadata) {
-        return Ok(metadata.len());
-    }
-    let file = File::open(path)?;
-    let mut sum = 0;
-    for span in spans::stored(&file, 0..metadata.len()) {
-        let span = span?;
-        sum += span.end - span.start;
-    }
-    Ok(sum)
 }
 
 fn bad(path: &Path, why: &'static str) -> FlashError {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,8 +19,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use flexinfer_core::loading::Pace;
 use flexinfer_core::loading::peers::{Asked, part, tag};
+use flexinfer_core::loading::{Modified, Pace};
 use flexinfer_core::moment::Moment;
 use futures::stream;
 use parking_lot::Mutex;
@@ -30,7 +30,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Arguments;
-use crate::flash::modified;
 
 /// One read.
 const CHUNK: u64 = 256 << 10;
@@ -125,7 +124,8 @@ fn open(folder: &FilePath, place: &FilePath) -> io::Result<(Arc<File>, u64, Stri
     if !metadata.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let tag = tag(metadata.len(), modified(&metadata));
+    let modified = Modified { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() };
+    let tag = tag(metadata.len(), modified);
     Ok((Arc::new(file), metadata.len(), tag))
 }
 

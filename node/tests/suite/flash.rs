@@ -78,6 +78,22 @@ fn a_changed_file_is_copied_again_and_a_removed_one_is_removed_and_others_are_le
 }
 
 #[test]
+fn a_file_may_become_a_folder_and_a_folder_a_file() {
+    let world = World::new();
+    world.put("weights", b"in one file");
+    world.put("sub/deeper/config.json", b"{}");
+    world.copied(&[]);
+    fs::remove_file(world.source.join("weights")).unwrap();
+    fs::remove_dir_all(world.source.join("sub")).unwrap();
+    world.put("weights/a", b"in two");
+    world.put("weights/b", b"files");
+    world.put("sub", b"a file");
+    world.copied(&[]);
+    assert_eq!(world.names(), ["sub", "weights/a", "weights/b"]);
+    assert_eq!(world.read("sub"), b"a file");
+}
+
+#[test]
 fn load_04_damaged_weights_are_named_before_anything_is_copied() {
     let world = World::new();
     world.put("config.json", b"{}");
