@@ -1,22 +1,26 @@
 //! One container as one process: started, watched, started again by the pod's restart policy.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{
     self, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod,
+    ContainerStatus, Pod, SleepAction,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::sleep;
 
+use super::asking::Surroundings;
 use super::environment;
-use super::probe::{self, Probing, Surroundings};
+use super::probe::{self, Probing};
 use super::sandbox::{self, Sandbox};
 use super::volumes::{Reader, Unready};
 
@@ -89,6 +93,7 @@ enum State {
 struct Run {
     child: Child,
     since: Time,
+    surroundings: Arc<Surroundings>,
     probing: Probing,
 }
 
@@ -143,6 +148,17 @@ impl Container {
             // It may have ended meanwhile, which is what a signal is for.
             let _: Result<(), _> = kill_process_group(Pid::from_child(&run.child), signal);
         }
+    }
+
+    /// What its spec has done before it is told to end.
+    pub(super) async fn before_its_end(&self) -> io::Result<()> {
+        let hook = self.spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let (State::Running(run), Some(hook)) = (&self.state, hook) else { return Ok(()) };
+        if let Some(SleepAction { seconds }) = hook.sleep {
+            sleep(Duration::from_secs(seconds.try_into().unwrap_or_default())).await;
+            return Ok(());
+        }
+        run.surroundings.ask(&self.spec, hook.into()).await.map(drop)
     }
 
     pub(super) fn running(&self) -> bool {
@@ -222,9 +238,9 @@ impl Container {
         self.state = match spawn(&launch, &self.log) {
             Ok(child) => {
                 let beside = sandbox::entrance_beside(child.id());
-                let surroundings = Surroundings { beside, ..launch.surroundings };
-                let probing = probe::begin(&self.spec, surroundings);
-                State::Running(Run { child, since, probing })
+                let surroundings = Arc::new(Surroundings { beside, ..launch.surroundings });
+                let probing = probe::begin(&self.spec, Arc::clone(&surroundings));
+                State::Running(Run { child, since, surroundings, probing })
             }
             Err(error) => State::Ended(ContainerStateTerminated {
                 exit_code: 128,
@@ -283,7 +299,7 @@ async fn launch(pod: &Pod, spec: &v1::Container, sandbox: &Sandbox) -> Result<La
 
 /// The process dies with the thread that starts it, so also when the test is killed. What it started itself
 /// may be left then: only a drop reaches the whole group.
-fn spawn(launch: &Launch, log: &Path) -> std::io::Result<Child> {
+fn spawn(launch: &Launch, log: &Path) -> io::Result<Child> {
     let output = File::options().create(true).append(true).open(log)?;
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).args(&launch.entrance).args(&launch.command);

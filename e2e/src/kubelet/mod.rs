@@ -4,7 +4,9 @@
 //! its own (`pod`), which gives it a place (`sandbox`: a network namespace, its `volumes`) and looks after its
 //! containers (`container`) until it ends or is deleted.
 
+mod asking;
 mod container;
+mod ending;
 mod environment;
 mod hosts;
 mod images;

@@ -8,13 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
-use rustix::process::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Machine;
 use super::container::{Container, Restart};
+use super::ending::Ending;
 use super::sandbox::Sandbox;
 use super::status::{self, Containers, Initialisation};
 
@@ -115,15 +115,9 @@ impl Life {
 
     /// Ends the containers, sidecars last, within the pod's grace period, and lets the object go.
     async fn end(mut self) {
-        let grace = self.seen.borrow().metadata.deletion_grace_period_seconds.unwrap_or_default();
-        let deadline = Instant::now() + Duration::from_secs(grace.try_into().unwrap_or_default());
+        let mut ending = Ending::of(&mut self.seen);
         for containers in [&mut self.main, &mut self.initial] {
-            signal_all(containers, Signal::TERM);
-            while containers.iter().any(Container::running) && Instant::now() < deadline {
-                sleep(TICK).await;
-                containers.iter_mut().for_each(Container::reap);
-            }
-            signal_all(containers, Signal::KILL);
+            ending.of_all(containers).await;
         }
         self.publish().await;
         let at_once = DeleteParams {
@@ -178,12 +172,6 @@ impl Life {
             initial: self.initial.iter().map(Container::status).collect(),
             main: self.main.iter().map(Container::status).collect(),
         }
-    }
-}
-
-fn signal_all(containers: &[Container], signal: Signal) {
-    for container in containers {
-        container.signal(signal);
     }
 }
 

@@ -1,28 +1,15 @@
 //! Startup, readiness and liveness probes of one running container.
 
-use std::io;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Probe};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
-use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::environment::{Unsupported, Variables};
-
-/// What a probe has to know of the container's place.
-pub(super) struct Surroundings {
-    /// Where its servers listen.
-    pub(super) host: String,
-    /// The words that bring a command to the container's program.
-    pub(super) beside: Vec<String>,
-    pub(super) variables: Variables,
-}
+use super::asking::Surroundings;
+use super::environment::Unsupported;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Verdict {
@@ -71,7 +58,7 @@ pub(super) fn check(container: &Container) -> Result<(), Unsupported> {
 }
 
 /// Begins to probe a container that was just started.
-pub(super) fn begin(container: &Container, surroundings: Surroundings) -> Probing {
+pub(super) fn begin(container: &Container, surroundings: Arc<Surroundings>) -> Probing {
     let (sender, verdict) = watch::channel(Verdict::default());
     let container = container.clone();
     let task = tokio::spawn(async move {
@@ -135,65 +122,16 @@ impl Judge<'_> {
         let mut pace = interval(seconds(probe.period_seconds, 10).max(Duration::from_secs(1)));
         loop {
             pace.tick().await;
-            let asked = timeout(seconds(probe.timeout_seconds, 1), self.ask(probe));
+            let asked = timeout(
+                seconds(probe.timeout_seconds, 1),
+                self.surroundings.ask(self.container, probe.into()),
+            );
             let passed = matches!(asked.await, Ok(Ok(true)));
             if series.add(passed).is_some_and(|verdict| !tell(verdict)) {
                 return;
             }
         }
     }
-
-    async fn ask(&self, probe: &Probe) -> io::Result<bool> {
-        if let Some(get) = &probe.http_get {
-            let host = get.host.as_deref().unwrap_or(&self.surroundings.host);
-            let path = get.path.as_deref().unwrap_or("/");
-            let port = self.port(&get.port)?;
-            if get.scheme.as_deref() == Some("HTTPS") {
-                // Whoever listens has what it needs to answer.
-                return Ok(TcpStream::connect((host, port)).await.is_ok());
-            }
-            return answers(host, port, path).await;
-        }
-        if let Some(socket) = &probe.tcp_socket {
-            let host = socket.host.as_deref().unwrap_or(&self.surroundings.host);
-            return Ok(TcpStream::connect((host, self.port(&socket.port)?)).await.is_ok());
-        }
-        let command = probe.exec.as_ref().and_then(|exec| exec.command.as_deref());
-        let mut words = self.surroundings.beside.iter().chain(command.unwrap_or_default());
-        let Some(program) = words.next() else { return Ok(false) };
-        let mut command = Command::new(program);
-        command.args(words).env_clear().kill_on_drop(true);
-        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        command.envs(self.surroundings.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(command.status().await?.success())
-    }
-
-    fn port(&self, port: &IntOrString) -> io::Result<u16> {
-        let number = match port {
-            IntOrString::Int(number) => Some(*number),
-            IntOrString::String(name) => {
-                let mut ports = self.container.ports.iter().flatten();
-                let port = ports.find(|port| port.name.as_ref() == Some(name));
-                port.map(|port| port.container_port)
-            }
-        };
-        let number = number.and_then(|number| u16::try_from(number).ok());
-        number.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))
-    }
-}
-
-/// Whether a server answers with a status below 400, as a kubelet asks.
-async fn answers(host: &str, port: u16, path: &str) -> io::Result<bool> {
-    let stream = TcpStream::connect((host, port)).await?;
-    let mut stream = BufReader::new(stream);
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n");
-    stream.get_mut().write_all(request.as_bytes()).await?;
-    let mut line = String::new();
-    stream.read_line(&mut line).await?;
-    let status = line.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok());
-    Ok(status.is_some_and(|status| (200..400).contains(&status)))
 }
 
 fn seconds(given: Option<i32>, default: u64) -> Duration {
@@ -239,22 +177,5 @@ mod tests {
         let mut series = Series::new(&probe);
         let verdicts = [false, true, false, false, false].map(|answer| series.add(answer));
         assert_eq!(verdicts, [None, Some(true), None, Some(false), Some(false)]);
-    }
-
-    const HOST: &str = "127.0.0.1";
-
-    #[tokio::test]
-    async fn a_server_answers_by_its_status() {
-        for (status, passes) in [("200 OK", true), ("302 Found", true), ("503 Busy", false)] {
-            let listener = tokio::net::TcpListener::bind((HOST, 0)).await.unwrap();
-            let port = listener.local_addr().unwrap().port();
-            let serve = async {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.unwrap();
-            };
-            let (answered, ()) = tokio::join!(answers(HOST, port, "/health"), serve);
-            assert_eq!(answered.unwrap(), passes, "{status}");
-        }
     }
 }

@@ -1,12 +1,12 @@
 //! That pods bound to a process kubelet's nodes live as pods do.
 
-use std::path::Path;
+mod ending;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
 use crate::machine::{Machine, phase, shell};
@@ -97,26 +97,6 @@ async fn init_containers_come_first_and_a_sidecar_stays() {
     assert!(initial[0].state.as_ref().unwrap().terminated.is_some(), "{initial:?}");
     assert!(initial[1].state.as_ref().unwrap().running.is_some(), "{initial:?}");
     assert_eq!(status.container_statuses.unwrap()[0].restart_count, 0);
-}
-
-#[tokio::test]
-async fn a_deleted_pod_ends_in_its_own_time_and_leaves_no_process() {
-    let machine = Machine::new().await;
-    // To a kubelet, two dollars are one.
-    let script = "trap 'echo leaving; kill $!; exit 0' TERM; echo $$$$; sleep 600 & wait";
-    machine.run("leaving", json!({ "containers": [shell("engine", script)] })).await;
-    let process = eventually("its process id", async || {
-        machine.output("leaving", "engine").lines().next().map(str::to_owned)
-    })
-    .await;
-
-    machine.pods().delete("leaving", &DeleteParams::default()).await.unwrap();
-    eventually("the pod is gone", async || {
-        machine.pods().get_opt("leaving").await.unwrap().is_none().then_some(())
-    })
-    .await;
-    assert_eq!(machine.output("leaving", "engine").lines().nth(1), Some("leaving"));
-    assert!(!Path::new("/proc").join(&process).exists(), "process {process} is left");
 }
 
 #[tokio::test]
