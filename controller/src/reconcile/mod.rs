@@ -163,6 +163,7 @@ impl Reconciler {
             jobs,
             measured,
             leftovers,
+            released,
             status,
             announcements,
             verdict,
@@ -180,6 +181,7 @@ impl Reconciler {
         self.report(member, status, verdict.as_ref(), announcements).await?;
         self.make_jobs(member, jobs).await?;
         self.prune(member, leftovers).await?;
+        self.release(member, released).await?;
         self.let_go(member, finalizer).await
     }
 }

@@ -1,6 +1,7 @@
-//! Pods that nobody needs any more, deleted.
+//! Pods that nobody needs any more, deleted; and those that end, told to wait no longer.
 
 use flexinfer_core::planning::pruning::Leftover;
+use flexinfer_core::planning::releasing::LAST;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
@@ -15,19 +16,42 @@ impl Reconciler {
         member: &Member,
         leftovers: Vec<Leftover>,
     ) -> Result<(), Error> {
-        let pods: Api<Pod> = self.writer.api(&member.id);
-        for Leftover { name, uid } in leftovers {
-            tracing::info!(model = %member.id, pod = name, "a pod that failed is deleted");
-            let only_it = Preconditions { uid: Some(uid), resource_version: None };
-            let parameters = DeleteParams::default().preconditions(only_it);
-            let write = pods.delete(&name, &parameters);
-            let deleted = self.writer.guarded(format!("delete pod {name}"), write).await;
-            match deleted {
-                // Another pod of that name.
-                Err(error) if error.is_conflict() => {}
-                deleted => gone_is_well(deleted.map(drop))?,
-            }
+        for leftover in leftovers {
+            tracing::info!(model = %member.id, pod = leftover.name, "a pod that failed is deleted");
+            self.delete_pod(member, leftover, DeleteParams::default()).await?;
         }
         Ok(())
+    }
+
+    /// Shortens the time that pods have which end already.
+    pub(super) async fn release(
+        &self,
+        member: &Member,
+        released: Vec<Leftover>,
+    ) -> Result<(), Error> {
+        for pod in released {
+            tracing::info!(model = %member.id, pod = pod.name, "a pod that ends has nothing left to do");
+            let soon = DeleteParams { grace_period_seconds: Some(LAST), ..DeleteParams::default() };
+            self.delete_pod(member, pod, soon).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_pod(
+        &self,
+        member: &Member,
+        Leftover { name, uid }: Leftover,
+        parameters: DeleteParams,
+    ) -> Result<(), Error> {
+        let pods: Api<Pod> = self.writer.api(&member.id);
+        let only_it = Preconditions { uid: Some(uid), resource_version: None };
+        let parameters = parameters.preconditions(only_it);
+        let write = pods.delete(&name, &parameters);
+        let deleted = self.writer.guarded(format!("delete pod {name}"), write).await;
+        match deleted {
+            // Another pod of that name.
+            Err(error) if error.is_conflict() => Ok(()),
+            deleted => gone_is_well(deleted.map(drop)),
+        }
     }
 }

@@ -12,6 +12,10 @@ use crate::scaling::Activity;
 /// last said, and would be cut off.
 const HEARING: Duration = Duration::from_secs(10);
 
+/// How long the first word is waited for of gateways that never had anything of a model: such a one may have given it
+/// its first request before it read that it leaves, and until it says so nobody knows that it is there.
+const FIRST_WORD: Duration = Duration::from_secs(1);
+
 impl Scene<'_> {
     /// It has an engine and was not elected.
     pub(super) fn leaves(
@@ -43,12 +47,12 @@ impl Scene<'_> {
             return true;
         }
         let heard = candidate.demand.all_promised_since(since) || self.now >= since + HEARING;
-        activity.in_flight == 0 && heard
+        activity.in_flight == 0 && heard && self.now >= since + FIRST_WORD
     }
 }
 
 /// The moments at which a member that leaves does so by itself.
-pub(super) fn leaving_moments(candidate: &Candidate<'_>, verdict: &Verdict) -> [Option<Moment>; 2] {
+pub(super) fn leaving_moments(candidate: &Candidate<'_>, verdict: &Verdict) -> [Option<Moment>; 3] {
     let since = verdict.record.draining.filter(|_| verdict.standing == Standing::Draining);
-    [HEARING, candidate.model.drain_limit].map(|wait| since.map(|since| since + wait))
+    [FIRST_WORD, HEARING, candidate.model.drain_limit].map(|wait| since.map(|since| since + wait))
 }

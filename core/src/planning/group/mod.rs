@@ -51,7 +51,7 @@ pub struct Candidate<'a> {
 /// controller that lost it decides alike, a drain or two later.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// Since when it has been leaving.
+    /// Since when it has been leaving, until nothing of it is left.
     pub draining: Option<Moment>,
     /// Who took the GPU from it, and when that was decided.
     pub preempted: Option<Preempted>,
@@ -228,8 +228,9 @@ impl Scene<'_> {
         } else {
             Standing::Asleep
         };
-        let record =
-            Record { draining: None, preempted, fewer_since: None, coming: None, ..record };
+        // What crossed the word to leave may be finished until the limit that counts from then.
+        let draining = record.draining.filter(|_| candidate.engine.present);
+        let record = Record { draining, preempted, fewer_since: None, coming: None, ..record };
         Verdict { replicas: 0, standing, record, activity }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flexinfer_crds::Quantity;
 use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler,
-    ResourceRequirements, SecurityContext,
+    ResourceRequirements, SecurityContext, SleepAction,
 };
 use k8s_openapi::apimachinery::pkg::api::resource;
 
@@ -43,13 +43,7 @@ impl Blueprint<'_> {
             startup_probe: Some(probes::startup(&launch.probe, launch.startup_limit)),
             readiness_probe: Some(probes::readiness(&launch.probe, self.effective.drain_limit)),
             resources: self.resources(),
-            lifecycle: (!launch.hook.is_empty()).then(|| Lifecycle {
-                post_start: Some(LifecycleHandler {
-                    exec: Some(ExecAction { command: Some(launch.hook.clone()) }),
-                    ..LifecycleHandler::default()
-                }),
-                ..Lifecycle::default()
-            }),
+            lifecycle: self.lifecycle(launch),
             volume_mounts: Some(mounted.mounts),
             security_context: Some(SecurityContext {
                 allow_privilege_escalation: Some(false),
@@ -58,6 +52,23 @@ impl Blueprint<'_> {
             termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
             ..Container::default()
         })
+    }
+
+    /// What is done beside the engine: after it was started what its backend says, and before it is told to end
+    /// nothing, for as long as what it serves may take. Gateways see at once that the pod ends, and most engines
+    /// break off what they have once they are told.
+    fn lifecycle(&self, launch: &Launch) -> Option<Lifecycle> {
+        let post_start = (!launch.hook.is_empty()).then(|| LifecycleHandler {
+            exec: Some(ExecAction { command: Some(launch.hook.clone()) }),
+            ..LifecycleHandler::default()
+        });
+        let seconds = i64::try_from(self.effective.drain_limit.as_secs()).ok();
+        let pre_stop = seconds.filter(|seconds| *seconds > 0).map(|seconds| LifecycleHandler {
+            sleep: Some(SleepAction { seconds }),
+            ..LifecycleHandler::default()
+        });
+        Some(Lifecycle { post_start, pre_stop, ..Lifecycle::default() })
+            .filter(|lifecycle| *lifecycle != Lifecycle::default())
     }
 
     /// What the pod tells, then what the volumes ask for, then the backend's and the user's own, which win.

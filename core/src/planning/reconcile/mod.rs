@@ -32,6 +32,7 @@ use crate::planning::model::{Demand, Engine};
 use crate::planning::objects::{Adapters, Settings};
 use crate::planning::placing::Cluster;
 use crate::planning::pruning::{Leftover, pruning};
+use crate::planning::releasing::{self, releasing};
 use crate::planning::status::{
     Announcement, Obstacle, Situation, announcements, last_load, status,
 };
@@ -117,6 +118,8 @@ pub struct Wanted {
     pub measured: Option<Measured>,
     /// Pods that nobody needs any more.
     pub leftovers: Vec<Leftover>,
+    /// Pods that end and have nothing left to do: they need the time no more that they were given.
+    pub released: Vec<Leftover>,
     /// The status.
     pub status: ModelStatus,
     /// What to tell about the change of status.
@@ -169,7 +172,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     let engines: Vec<Engine> =
         observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
     let decision = decided(observed, &drawn, &engines);
-    let own: Vec<Moment> = observed
+    let mut own: Vec<Moment> = observed
         .members
         .iter()
         .zip(&drawn)
@@ -180,7 +183,9 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
         // Those whose spec never meant anything have no place in the decision.
         let verdict = member.effective.and_then(|_| verdicts.next());
-        wanted.push(want(observed, member, drawn, engine, verdict));
+        let (released, later) = released(observed, member, engine, verdict.as_ref());
+        own.extend(later);
+        wanted.push(Wanted { released, ..want(observed, member, drawn, engine, verdict) });
     }
     wanted.sort_by_key(|wanted| wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas));
     let deletions = observed
@@ -223,6 +228,25 @@ fn decided(observed: &Observed<'_>, drawn: &[Drawn], engines: &[Engine]) -> Deci
         })
         .collect();
     decide(&candidates, observed.lease, observed.now)
+}
+
+/// Pods that need wait no longer, and when the next one will be.
+fn released(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    engine: &Engine,
+    verdict: Option<&Verdict>,
+) -> (Vec<Leftover>, Option<Moment>) {
+    let (Some(verdict), Some(effective)) = (verdict, member.effective) else {
+        return (Vec::new(), None);
+    };
+    let owner = releasing::Owner {
+        engine,
+        verdict,
+        drain_limit: effective.drain_limit,
+        scaled_elsewhere: objects::scaled_elsewhere(member),
+    };
+    releasing(member.pods.iter().copied(), owner, observed.now)
 }
 
 fn deleted_at(model: &Model) -> Option<Moment> {
@@ -305,6 +329,7 @@ fn want(
         service: service(observed, member, verdict.as_ref()),
         files: files.filter(|_| deleted.is_none()),
         leftovers: pruning(member.pods.iter().copied(), observed.now).0,
+        released: Vec::new(),
         caching: step.filter(|_| deleted.is_none()),
         engine,
         announcements: announced(member, &status, verdict.as_ref()),

@@ -138,7 +138,7 @@ pub(super) fn kept(member: &Seen<'_>, replicas: u32) -> WantedEngine {
 }
 
 /// Whether another autoscaler says how many replicas there are.
-fn scaled_elsewhere(member: &Seen<'_>) -> bool {
+pub(super) fn scaled_elsewhere(member: &Seen<'_>) -> bool {
     let annotations = member.model.metadata.annotations.as_ref();
     let autoscaler = annotations.and_then(|all| all.get(keys::AUTOSCALER));
     autoscaler.is_some_and(|who| who == "external")

@@ -1,13 +1,19 @@
 //! Pods that are evicted, and pods that wait for a volume.
 
+use std::net::SocketAddr;
+
 use flexinfer_crds::model::Phase;
+use flexinfer_testkit::client::{Answer, Client};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, EvictParams, PostParams};
 use kube::{Api, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::controller::{Desk, simulated};
 use crate::gateway::start;
+use crate::shared::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_is_evicted_is_replaced_and_who_asks_meanwhile_is_answered_by_the_next() {
@@ -19,7 +25,7 @@ async fn a_pod_that_is_evicted_is_replaced_and_who_asks_meanwhile_is_answered_by
     let old = desk.pods("m").await.first().unwrap().name_any();
     let pods: Api<Pod> = Api::namespaced(desk.world().client.clone(), &desk.world().namespace);
     pods.evict(&old, &EvictParams::default()).await.unwrap();
-    // Its engine breaks off what it has when it is told to end; what comes once that is known waits.
+    // What comes once that is known waits.
     gateway.sees("m", |shown| shown["endpoints"][0]["state"] != "Open").await;
     for _ in 0..3 {
         let answer = gateway.ask("m").await;
@@ -29,6 +35,64 @@ async fn a_pod_that_is_evicted_is_replaced_and_who_asks_meanwhile_is_answered_by
     let pods = desk.pods("m").await;
     let serving = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
     assert_ne!(serving.unwrap().name_any(), old);
+}
+
+/// An answer that comes as a stream, which takes its engine two seconds.
+async fn streamed(address: SocketAddr) -> Answer {
+    let message = json!({ "role": "user", "content": "Hello" });
+    let body = json!({ "model": "m", "stream": true, "messages": [message] });
+    let mut client = Client::connect(address).await.unwrap();
+    client.post("/v1/chat/completions", body.to_string().as_bytes()).await.unwrap();
+    client.answer().await.unwrap()
+}
+
+/// What the gateway says of the engine in this pod.
+fn endpoint<'s>(shown: &'s Value, uid: &str) -> Option<&'s Value> {
+    shown["endpoints"].as_array()?.iter().find(|endpoint| endpoint["id"] == uid)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_on_a_pod_that_is_evicted_are_finished_and_then_it_goes() {
+    let desk = Desk::new().await;
+    let gateway = start(&desk.models, "one", desk.world().gateways_kubeconfig().await, &[]).await;
+    let two = json!({ "minReplicas": 2, "maxReplicas": 2, "coldStartTimeout": "4m" });
+    let mut spec = simulated(&json!({ "serverless": two }));
+    spec["config"]["args"] = json!(["--load-time=1s", "--time-per-token=40ms"]);
+    desk.apply("m", &spec).await;
+    let open = |endpoint: &&Value| endpoint["state"] == "Open";
+    let all = |shown: &Value| shown["endpoints"].as_array().cloned().unwrap_or_default();
+    gateway.sees("m", |shown| all(shown).iter().filter(open).count() == 2).await;
+
+    let (stop, stopped) = watch::channel(false);
+    let mut clients = JoinSet::new();
+    for _ in 0..6 {
+        let (address, stopped) = (gateway.address, stopped.clone());
+        clients.spawn(async move {
+            let mut answers = Vec::new();
+            while !*stopped.borrow() {
+                answers.push(streamed(address).await);
+            }
+            answers
+        });
+    }
+    gateway.sees("m", |shown| all(shown).iter().all(|one| one["inFlight"] != 0)).await;
+    let old = desk.pods("m").await.swap_remove(0);
+    let (name, uid) = (old.name_any(), old.uid().unwrap());
+    let pods: Api<Pod> = Api::namespaced(desk.world().client.clone(), &desk.world().namespace);
+    pods.evict(&name, &EvictParams::default()).await.unwrap();
+    // It takes nothing new, and nothing that it had is left.
+    let done = |one: &Value| one["state"] == "Leaving" && one["inFlight"] == 0;
+    gateway.sees("m", |shown| endpoint(shown, &uid).is_none_or(done)).await;
+    stop.send(true).unwrap();
+    for answer in clients.join_all().await.into_iter().flatten() {
+        let whole = answer.complete && answer.text().contains("[DONE]");
+        assert!(answer.status() == 200 && whole, "{}\n{}", answer.text(), desk.log());
+    }
+    eventually("the pod is gone", async || {
+        pods.get_opt(&name).await.unwrap().is_none_or(|pod| pod.uid() != old.uid()).then_some(())
+    })
+    .await;
+    assert!(desk.log().contains("has nothing left to do"), "it slept on:\n{}", desk.log());
 }
 
 /// A class that nobody makes volumes for.

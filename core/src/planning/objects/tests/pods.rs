@@ -47,6 +47,19 @@ fn k8s_16_a_change_never_needs_two_gpus_or_two_nodes_at_once() {
 }
 
 #[test]
+fn a_pod_sleeps_for_its_drain_limit_before_its_end_and_has_time_to_end_afterwards() {
+    let told = |spec: Value| {
+        let pod = Sample::new(spec).pod();
+        let hook = pod.containers[0].lifecycle.clone().and_then(|lifecycle| lifecycle.pre_stop);
+        let sleep = hook.and_then(|hook| hook.sleep).map(|sleep| sleep.seconds);
+        (sleep, pod.termination_grace_period_seconds)
+    };
+    assert_eq!(told(json!({ "backend": "simulator" })), (Some(60), Some(90)));
+    let at_once = json!({ "backend": "simulator", "gpu": { "drainTimeout": "0s" } });
+    assert_eq!(told(at_once), (None, Some(30)), "a sleep of no time is refused by older clusters");
+}
+
+#[test]
 fn k8s_19_pull_secrets_come_from_the_settings_and_the_model() {
     let mut sample = text(json!({})).annotated(keys::PULL_SECRETS, "mine, ours,");
     sample.settings.pull_secrets = vec!["ours".to_owned()];

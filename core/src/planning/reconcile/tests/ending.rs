@@ -70,3 +70,20 @@ fn a_pod_that_failed_is_removed_after_a_while() {
     let gone = Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() };
     assert_eq!(planned_at(&model, 300).leftovers, [gone]);
 }
+
+#[test]
+fn a_pod_that_ends_is_released_once_it_was_drained_or_has_had_its_time() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.pods[0].metadata.deletion_timestamp = Some(time(at(90)));
+    model.pods[0].metadata.deletion_grace_period_seconds = Some(90);
+    let released = Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() };
+    assert_eq!(
+        planned_at(&model, 9).released,
+        [],
+        "somebody else ends it, and gateways learn that"
+    );
+    assert_eq!(planned_at(&model, 10).released, [released.clone()]);
+    model.effective.as_mut().unwrap().min_replicas = 0;
+    model.deployment.as_mut().unwrap().spec.replicas = Some(0);
+    assert_eq!(planned_at(&model, 1).released, [released]);
+}

@@ -34,7 +34,11 @@ fn a_model_that_is_evicted_sleeps_and_is_told_of() {
     let wanted = planned_at(&full, 60);
     let kv_cache = wanted.status.kv_cache.clone().unwrap();
     assert_eq!(kv_cache.evicted, Some(false));
+    let standing = wanted.verdict.as_ref().unwrap().standing.clone();
+    assert_eq!(standing, Standing::Draining, "a gateway may have given it its first request");
+    full.record = wanted.verdict.unwrap().record;
     // Nothing is in flight.
+    let wanted = planned_at(&full, 61);
     assert_eq!(wanted.verdict.as_ref().unwrap().standing, Standing::Leaving);
     assert_eq!(deployment(&wanted).spec.replicas, Some(0));
     full.model.status = Some(wanted.status);
