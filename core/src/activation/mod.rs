@@ -3,9 +3,11 @@
 mod failure;
 mod report;
 mod same_engine;
+mod stage;
 mod standing;
 
 pub use failure::{Failure, Reason};
 pub use report::{Progress, Report, Substage};
 pub use same_engine::same_engine;
+pub use stage::{Place, Stage};
 pub use standing::Standing;

@@ -4,7 +4,7 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType, LoadHindrance, 
 use flexinfer_crds::model::{ModelStatus, Phase, SharedGroupState};
 use strum::IntoEnumIterator;
 
-use super::{Failure, Reason};
+use super::{Failure, Reason, Stage};
 use crate::ids::ModelId;
 use crate::moment::Moment;
 
@@ -23,6 +23,8 @@ pub struct Standing {
     pub held_by: Option<ModelId>,
     /// It gets the GPU not before this moment, whatever happens.
     pub not_before: Option<Moment>,
+    /// What those who wait for its first endpoint wait for.
+    pub stage: Stage,
 }
 
 impl Standing {
@@ -62,6 +64,7 @@ impl From<&ModelStatus> for Standing {
             failure: failure(status),
             held_by: None,
             not_before: None,
+            stage: Stage::from(status),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::SwapWait;
-use crate::activation::Failure;
+use crate::activation::{Failure, Stage};
 use crate::ids::{BookingId, InstanceId, ModelId, Ticket};
 use crate::rejection::Rejection;
 
@@ -38,8 +38,9 @@ pub enum Notice {
     Draining { in_flight: u32 },
     /// It left with `in_flight` requests cut off at the drain limit.
     CutOff { in_flight: u32 },
-    /// It serves, after a load of `took`; `waiting` requests go out now.
-    Ready { took: Duration, waiting: usize },
+    /// It serves, after a load of `took`; `waiting` requests go out now. `stages` is what the wait was spent on,
+    /// where somebody else starts engines and says how far that is.
+    Ready { took: Duration, waiting: usize, stages: Vec<(Stage, Duration)> },
     /// It goes to sleep, having had nothing to do for `idle`.
     Sleeping { idle: Duration },
     /// It is stopped because its file changed or went away.

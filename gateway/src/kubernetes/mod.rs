@@ -17,6 +17,7 @@ mod pools;
 mod probing;
 mod reporting;
 mod run;
+mod said;
 mod seen;
 mod status;
 mod watching;

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use flexinfer_core::activation::Standing;
+use flexinfer_core::activation::{Stage, Standing};
 use flexinfer_core::backends::Launch;
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::ids::{EndpointId, GroupId, ModelId};
 use flexinfer_core::planning::objects::names;
-use flexinfer_crds::ModelStatus;
-use flexinfer_crds::model::SharedGroupState;
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DynamicObject;
@@ -27,6 +25,7 @@ use super::external;
 use super::models::{Engine, Learnt, Models};
 use super::orders::{Dossier, Dossiers};
 use super::pools::Pools;
+use super::said::Said;
 use super::seen::Change;
 use super::watching::News;
 use crate::adapters::OnDemand;
@@ -63,20 +62,6 @@ pub(super) struct Observer {
     /// Watches that have not told everything yet.
     incomplete: usize,
     ready: watch::Sender<bool>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Said {
-    standing: Standing,
-    /// It holds the GPU that it shares.
-    holds: bool,
-    /// Requests wait for it, at whichever gateway.
-    wanted: bool,
-    /// When it can get its turn at the earliest.
-    not_before: Option<Timestamp>,
-    last_active: Option<Timestamp>,
-    /// The gateways' entries, and when each was written.
-    entries: Vec<(String, Timestamp)>,
 }
 
 /// What one batch of changes concerns.
@@ -312,13 +297,26 @@ impl Observer {
         }
         // How an external engine stands, its follower finds out.
         if matches!(self.models.engine(id), Some(Engine::Listed(_))) {
-            let standing = Standing { held_by: self.holder(id), ..said.standing.clone() };
+            let (held_by, stage) = (self.holder(id), self.stage(id, said));
+            let standing = Standing { held_by, stage, ..said.standing.clone() };
             let ahead = |moment: Timestamp| moment.duration_since(Timestamp::now()).try_into().ok();
             let ahead: Option<Duration> = said.not_before.and_then(ahead);
             self.served.pools.act(id, |pool, now| {
                 pool.stand(now, Standing { not_before: ahead.map(|ahead| now + ahead), ..standing })
             });
         }
+    }
+
+    /// What those who wait for a model wait for, by what is said of its group.
+    fn stage(&self, id: &ModelId, said: &Said) -> Stage {
+        let stage = said.standing.stage;
+        if said.not_before.is_some() {
+            return stage;
+        }
+        let fleet = self.served.fleet.load();
+        let group = fleet.get(id).and_then(|served| self.groups.get(&served.effective.group));
+        let others = group.into_iter().flatten().filter(|other| *other != id);
+        stage.among(others.filter_map(|other| Some(self.said.get(other)?.place())))
     }
 
     fn concerned_groups(&self, ids: &BTreeSet<ModelId>) -> HashSet<GroupId> {
@@ -352,30 +350,6 @@ impl Observer {
             stays && higher && self.said.get(*other).is_some_and(|said| said.holds)
         };
         self.groups.get(&own.group)?.iter().find(holds).cloned()
-    }
-}
-
-impl From<&ModelStatus> for Said {
-    fn from(status: &ModelStatus) -> Self {
-        Self {
-            standing: Standing::from(status),
-            holds: status
-                .shared_group
-                .as_ref()
-                .is_some_and(|place| place.state == Some(SharedGroupState::Active)),
-            not_before: status
-                .shared_group
-                .as_ref()
-                .and_then(|place| place.not_before.as_ref())
-                .map(|time| time.0),
-            wanted: status.traffic.iter().any(|traffic| traffic.waiting > 0),
-            last_active: status.last_active_time.as_ref().map(|time| time.0),
-            entries: status
-                .traffic
-                .iter()
-                .map(|entry| (entry.gateway.clone(), entry.renew_time.0))
-                .collect(),
-        }
     }
 }
 

@@ -29,9 +29,20 @@ fn model(view: &PoolView, clock: Clock) -> Value {
         "endpoints": endpoints,
         "inFlight": view.in_flight,
         "waiting": view.waiting,
+        "waitsFor": view.waits_for.map(|(stage, since)| {
+            json!({ "phase": stage.to_string(), "seconds": clock.now().since(since).as_secs_f64() })
+        }),
         "lastLoadSeconds": view.last_load.map(|took| took.as_secs_f64()),
+        "lastWaitSeconds": spent(view),
         "quietSeconds": view.last_active.map(|last| clock.now().since(last).as_secs_f64()),
     })
+}
+
+/// What the last wait for the model was spent on, by phase.
+fn spent(view: &PoolView) -> Option<Value> {
+    let phases = view.last_wait.iter();
+    let phases = phases.map(|(stage, took)| (stage.to_string(), json!(took.as_secs_f64())));
+    Some(Value::Object(phases.collect())).filter(|_| !view.last_wait.is_empty())
 }
 
 fn endpoint(view: &EndpointView) -> Value {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
+use flexinfer_core::activation::{Failure, Progress, Reason, Stage, Substage};
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_core::queueing::{Notice, SwapWait};
@@ -44,7 +44,12 @@ impl Teller {
                         series.activation_phase(phase, took);
                     }
                 }
-                Notice::Ready { took, .. } => series.activated(&backend, "success", *took),
+                Notice::Ready { took, stages, .. } => {
+                    series.activated(&backend, "success", *took);
+                    for (stage, took) in stages {
+                        series.activation_phase(stage.into(), *took);
+                    }
+                }
                 Notice::Failed { retry_in, retrying: true, .. } => {
                     series.activation_retried(*retry_in);
                 }
@@ -141,8 +146,12 @@ fn log(model: &ModelId, notice: &Notice) {
         Notice::Swapping { leaving } => info!(%model, %leaving, "swapping"),
         Notice::Draining { in_flight } => info!(%model, in_flight, "draining"),
         Notice::CutOff { in_flight } => warn!(%model, in_flight, "cut off at its drain limit"),
-        Notice::Ready { took, waiting } => {
-            info!(%model, seconds = took.as_secs_f64(), waiting, "ready");
+        Notice::Ready { took, waiting, stages } => {
+            let spent =
+                |(stage, took): &(Stage, Duration)| format!("{stage} {:.3}", took.as_secs_f64());
+            let spent: Vec<String> = stages.iter().map(spent).collect();
+            let phases = (!spent.is_empty()).then(|| spent.join(", "));
+            info!(%model, seconds = took.as_secs_f64(), waiting, phases, "ready");
         }
         Notice::Sleeping { idle } => info!(%model, idle_seconds = idle.as_secs_f64(), "sleeping"),
         Notice::Replaced => info!(%model, "stopping: its file has changed or is gone"),

@@ -243,7 +243,7 @@ impl Tables {
             )?,
             activation_phases: new.histogram(
                 "activation_phase_duration_seconds",
-                "Time an activation spent in one phase: Queued, Draining and Stopping while another model left for it, then those of status.loadingSubstage.",
+                "Time an activation spent in one phase: Queued, Draining and Stopping while another model left for it, then those of status.loadingSubstage; on a cluster also Deciding until the controller takes it up, Scheduling until a node takes its pod and Starting until anything of that runs.",
                 &["model", "phase"],
                 ACTIVATION_BUCKETS,
             )?,

@@ -66,7 +66,7 @@ fn ready(line: &mut Line, now: Moment, address: std::net::SocketAddr, effects: &
         in_the_way: None,
         yielding: false,
     });
-    let notice = Notice::Ready { took: load_took, waiting: line.waiting.len() };
+    let notice = Notice::Ready { took: load_took, waiting: line.waiting.len(), stages: Vec::new() };
     effects.push(Effect::Tell { model: line.terms.id.clone(), notice });
 }
 

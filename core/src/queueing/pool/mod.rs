@@ -13,6 +13,7 @@ mod endpoint;
 mod events;
 mod traffic;
 mod view;
+mod waking;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use super::effects::Notice;
 use super::terms::{Policy, Terms};
 use super::waiting::{Asked, Waiting};
-use crate::activation::Standing;
+use crate::activation::{Stage, Standing};
 use crate::ids::{BookingId, EndpointId, ModelId, Ticket};
 use crate::moment::Moment;
 use crate::rejection::Rejection;
@@ -36,6 +37,7 @@ pub use view::{EndpointState, EndpointView, PoolView};
 
 use endpoint::Endpoint;
 use traffic::{Now, Schedule};
+use waking::Waking;
 
 /// When a request that was told of a failure may ask again: the cluster tries on by itself.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
@@ -78,10 +80,12 @@ pub struct Pool {
     last_active: Option<Moment>,
     /// Something was in flight or waited after the last event.
     busy: bool,
-    /// Since when requests wait for its first endpoint.
-    waking: Option<Moment>,
+    /// Requests wait for its first endpoint.
+    waking: Option<Waking>,
     /// How long it took the last time.
     last_load: Option<Duration>,
+    /// What that time was spent on.
+    last_wait: Vec<(Stage, Duration)>,
     schedule: Schedule,
 }
 
@@ -106,6 +110,7 @@ impl Pool {
             busy: false,
             waking: None,
             last_load: None,
+            last_wait: Vec::new(),
             schedule: Schedule::new(),
         }
     }
@@ -150,20 +155,24 @@ impl Pool {
     fn notice_waking(&mut self, now: Moment, effects: &mut Vec<PoolEffect>) {
         let waiting = self.waiting.len();
         let model = self.terms.id.clone();
-        match (self.open(), self.waking) {
-            (true, Some(since)) => {
-                let took = now.since(since);
-                (self.waking, self.last_load) = (None, Some(took));
-                effects.push(PoolEffect::Tell { model, notice: Notice::Ready { took, waiting } });
+        match (self.open(), self.waking.take()) {
+            (true, Some(waking)) => {
+                let (took, stages) = waking.end(now);
+                (self.last_load, self.last_wait) = (Some(took), stages.clone());
+                let notice = Notice::Ready { took, waiting, stages };
+                effects.push(PoolEffect::Tell { model, notice });
+            }
+            (false, Some(mut waking)) if self.wanted() > 0 => {
+                waking.enter(now, self.standing.stage);
+                self.waking = Some(waking);
             }
             (false, None) if waiting > 0 => {
-                self.waking = Some(now);
+                self.waking = Some(Waking::begin(now, self.standing.stage));
                 effects.push(PoolEffect::Tell {
                     model,
                     notice: Notice::Waking { waiting, swap: None },
                 });
             }
-            (false, Some(_)) if self.wanted() == 0 => self.waking = None,
             _ => {}
         }
     }

@@ -7,7 +7,8 @@ use flexinfer_crds::model::Phase;
 
 use super::Pool;
 use super::endpoint::Endpoint;
-use crate::activation::Failure;
+use super::waking::Waking;
+use crate::activation::{Failure, Stage};
 use crate::ids::{EndpointId, ModelId};
 use crate::moment::Moment;
 
@@ -54,6 +55,10 @@ pub struct PoolView {
     pub waiting: usize,
     /// How long requests last waited for its first endpoint.
     pub last_load: Option<Duration>,
+    /// What that wait was spent on, in order.
+    pub last_wait: Vec<(Stage, Duration)>,
+    /// What requests that wait for its first endpoint wait for now, and since when.
+    pub waits_for: Option<(Stage, Moment)>,
     /// When its last request ended.
     pub last_active: Option<Moment>,
 }
@@ -82,6 +87,8 @@ impl Pool {
             in_flight: self.bookings.len(),
             waiting: self.waiting.len(),
             last_load: self.last_load,
+            last_wait: self.last_wait.clone(),
+            waits_for: self.waking.as_ref().map(Waking::at),
             last_active: self.last_active,
         }
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::world::{ask, start};
+use super::world::{Gateway, ask, get, start};
 use crate::controller::{Desk, simulated};
 
 /// How long clients go on asking.
@@ -29,6 +29,15 @@ async fn times(desk: &Desk, model: &str) -> Vec<String> {
     let printed = desk.models.succeed(&arguments, "").await;
     let lines = printed.stdout.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(str::to_owned).collect()
+}
+
+/// How often a model's waits had this phase in them, by the gateway's metrics.
+async fn waited_for(gateway: &Gateway, model: &str, phase: &str) -> u64 {
+    let metric = "flexinfer_proxy_activation_phase_duration_seconds_count";
+    let series = format!("{metric}{{model=\"{model}\",phase=\"{phase}\"}}");
+    let page = get(gateway.admin, "/metrics").await.text();
+    let line = page.lines().find_map(|line| line.strip_prefix(&series)).unwrap_or("0");
+    line.trim().parse().unwrap()
 }
 
 async fn swapped_under_traffic(models: &[&str]) {
@@ -81,6 +90,13 @@ async fn swapped_under_traffic(models: &[&str]) {
         ["draining", "stopping", "loading took"].iter().all(|part| line.contains(part))
     };
     assert!(told.iter().any(whole), "no event tells how long a swap took: {told:?}");
+    for phase in ["Stopping", "LoadingWeights"] {
+        let mut times = 0;
+        for name in models {
+            times += waited_for(&gateway, name, phase).await;
+        }
+        assert!(times > 0, "no wait was spent on {phase}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

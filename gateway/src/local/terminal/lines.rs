@@ -53,7 +53,7 @@ impl Lines {
                 "{name}: cut off {} at its drain limit",
                 counted(*in_flight, "request", "requests")
             )),
-            Notice::Ready { took, waiting } => {
+            Notice::Ready { took, waiting, .. } => {
                 let ready = self.good("ready");
                 let took = seconds(*took);
                 if *waiting == 0 {
@@ -179,8 +179,14 @@ mod tests {
             lines.notice(&llama, &Notice::Draining { in_flight: 2 }),
             lines.notice(&llama, &Notice::Gone),
             lines.notice(&qwen(), &Notice::Waking { waiting: 1, swap: None }),
-            lines
-                .notice(&qwen(), &Notice::Ready { took: Duration::from_millis(2_140), waiting: 1 }),
+            lines.notice(
+                &qwen(),
+                &Notice::Ready {
+                    took: Duration::from_millis(2_140),
+                    waiting: 1,
+                    stages: Vec::new(),
+                },
+            ),
             lines.notice(&qwen(), &Notice::Sleeping { idle: Duration::from_secs(120) }),
             lines.notice(
                 &ModelId::new("lab", "phi"),
