@@ -28,7 +28,7 @@ pub(super) fn quantizing(quantized: &Quantized, wanted: Job, seen: Seen<'_>) -> 
     let status = match caching.job {
         Some(JobPhase::Succeeded) => made(quantized, seen),
         Some(JobPhase::Running | JobPhase::Pending) => QuantizationStatus {
-            progress_detail: seen.quantizer_pods.iter().find_map(|pod| detail(pod)),
+            progress_detail: seen.quantizer_pods.iter().find_map(|pod| detail(pod, quantized)),
             ..quantized.status()
         },
         Some(JobPhase::Failed) | None => quantized.status(),
@@ -59,17 +59,20 @@ fn ends(pod: &Pod) -> impl Iterator<Item = &k8s_openapi::api::core::v1::Containe
     states(pod).filter_map(|state| state.terminated.as_ref())
 }
 
-/// What a pod does now, for people; nothing of one that has ended.
-fn detail(pod: &Pod) -> Option<String> {
+/// What a pod does now, for people; nothing of one that has ended. Since when and for how long at most it works is all
+/// that is known of how far it is, and neither has to be written again.
+fn detail(pod: &Pod, quantized: &Quantized) -> Option<String> {
     if ends(pod).next().is_some() {
         return None;
     }
     let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) else {
         return Some("its pod waits for a node".to_owned());
     };
-    let waits = states(pod).find_map(|state| state.waiting.as_ref()?.reason.clone());
-    Some(match waits {
-        Some(reason) => format!("its pod on {node} begins: {reason}"),
-        None => format!("its pod works on {node}"),
-    })
+    if let Some(reason) = states(pod).find_map(|state| state.waiting.as_ref()?.reason.clone()) {
+        return Some(format!("its pod on {node} begins: {reason}"));
+    }
+    let since = states(pod).find_map(|state| state.running.as_ref()?.started_at.clone());
+    let since = since.map(|time| format!(" since {}", time.0)).unwrap_or_default();
+    let limit = quantized.limit() / 60;
+    Some(format!("its pod works on {node}{since}; the Job may take {limit} minutes"))
 }

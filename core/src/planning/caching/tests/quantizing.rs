@@ -67,8 +67,10 @@ fn the_status_tells_how_far_it_is_and_what_came_of_it() {
     let waiting = json!({ "waiting": { "reason": "ContainerCreating" } });
     let begins = detail(running().with_pod(Some("n1"), waiting)).unwrap();
     assert_eq!(begins, "its pod on n1 begins: ContainerCreating");
-    let works = detail(running().with_pod(Some("n1"), json!({ "running": {} })));
-    assert_eq!(works.unwrap(), "its pod works on n1");
+    let runs = json!({ "running": { "startedAt": "2026-01-01T00:00:00Z" } });
+    let works = detail(running().with_pod(Some("n1"), runs)).unwrap();
+    let since = "its pod works on n1 since 2026-01-01T00:00:00Z; the Job may take 360 minutes";
+    assert_eq!(works, since);
     let words = "loading\n{\"type\":\"AWQ\",\"originalSizeBytes\":16000,\"compressedSizeBytes\":5000,\
                  \"quantizationTimeSeconds\":61.6,\"outputDir\":\"x\"}\n";
     let ended = json!({ "terminated": { "exitCode": 0, "message": words } });
