@@ -82,7 +82,7 @@ fn a_pod_that_ends_is_released_once_it_was_drained_or_has_had_its_time() {
         [],
         "somebody else ends it, and gateways learn that"
     );
-    assert_eq!(planned_at(&model, 10).released, [released.clone()]);
+    assert_eq!(planned_at(&model, 10).released, std::slice::from_ref(&released));
     model.effective.as_mut().unwrap().min_replicas = 0;
     model.deployment.as_mut().unwrap().spec.replicas = Some(0);
     assert_eq!(planned_at(&model, 1).released, [released]);
