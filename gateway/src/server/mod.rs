@@ -4,6 +4,7 @@
 //! the moment it is told to stop. Here the process is ours: a gateway is a value that several of can live
 //! in one process (tests do that, on port 0), and it stops in the order that [`Running::stop`] tells.
 
+mod authorities;
 mod coalesced;
 mod connection;
 mod conversation;
@@ -32,6 +33,7 @@ use tracing::{info, warn};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::tls::Certificates;
 
+pub(crate) use authorities::Authorities;
 use connection::Service;
 pub(crate) use conversation::{Held, head_arrived, hold};
 pub use handover::{Estate, Inherited};

@@ -17,6 +17,9 @@ use crate::parts::Parts;
 use crate::server;
 use crate::way::Way;
 
+/// Requests that share a connection of HTTP/2, if the engine does not want fewer.
+const STREAMS: usize = 100;
+
 /// Where to send the request now.
 pub(crate) async fn connect(
     parts: &Parts,
@@ -39,7 +42,7 @@ pub(crate) async fn connect(
     };
     context.spans.go_to(booking.address, context.attempt.connections);
     let way = Way::to(booking.address, &booking.served.effective, &parts.rules.secrets);
-    let mut peer = Box::new(way.peer(session.downstream_session.is_upgrade_req()));
+    let mut peer = Box::new(peer(&way, session.downstream_session.is_upgrade_req()));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);
     // Pingora has one limit for both; the shorter one is watched by `Watch`.
@@ -57,6 +60,32 @@ pub(crate) async fn connect(
         peer.group_key = unshared();
     }
     Ok(peer)
+}
+
+/// The way as Pingora goes it, for a WebSocket if `websocket`.
+fn peer(way: &Way<'_>, websocket: bool) -> HttpPeer {
+    let name = way.spoken.tls_name.clone();
+    let secured = name.is_some();
+    let mut peer = HttpPeer::new(way.address, secured, name.unwrap_or_default());
+    if secured {
+        peer.options.ca = Some(way.trust().authorities().0);
+    }
+    let (most, least) = versions(way.spoken.protocol, websocket);
+    peer.options.set_http_version(most, least);
+    if most == 2 {
+        peer.options.max_h2_streams = STREAMS;
+    }
+    peer
+}
+
+/// The highest and the lowest version of HTTP that a request may go by. HTTP/2 has another way for WebSockets,
+/// which hardly any engine knows: they go by HTTP/1.1.
+fn versions(protocol: EngineProtocol, websocket: bool) -> (u8, u8) {
+    match protocol {
+        EngineProtocol::H2c | EngineProtocol::H2 if !websocket => (2, 2),
+        EngineProtocol::Alpn if !websocket => (2, 1),
+        _ => (1, 1),
+    }
 }
 
 /// There is a connection. A body that was read whole follows its head at once: they leave together. One of

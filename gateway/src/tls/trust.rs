@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use flexinfer_core::effective::{EngineProtocol, Spoken};
-use pingora_core::utils::tls::{WrappedX509, parse_x509};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -17,6 +16,8 @@ use tokio_rustls::client::TlsStream;
 use tracing::warn;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
+
+use crate::server::Authorities;
 
 /// The port that https means where none is said.
 const USUAL: u16 = 443;
@@ -33,7 +34,7 @@ pub struct Trust {
 #[derive(Debug)]
 struct Believed {
     config: Arc<ClientConfig>,
-    authorities: Arc<[WrappedX509]>,
+    authorities: Authorities,
 }
 
 /// Why a file of authorities cannot be used.
@@ -88,9 +89,9 @@ impl Trust {
         self.believed.get_or_init(|| Believed::new(&of_the_system()))
     }
 
-    /// The authorities, as Pingora takes them.
-    pub(crate) fn authorities(&self) -> Arc<[WrappedX509]> {
-        Arc::clone(&self.believed().authorities)
+    /// The authorities, for connections of Pingora's.
+    pub(crate) fn authorities(&self) -> Authorities {
+        self.believed().authorities.clone()
     }
 
     /// Makes `stream` a connection to the engine `name`, with a protocol agreed on where `wanted` leaves one to
@@ -124,9 +125,7 @@ impl Believed {
             .expect("ring knows the versions that rustls defaults to")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let wrapped =
-            |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
-        let authorities = certificates.iter().map(wrapped).collect();
+        let authorities = Authorities::of(certificates.iter().map(AsRef::as_ref));
         Self { config: Arc::new(config), authorities }
     }
 }
@@ -208,6 +207,6 @@ mod tests {
         std::fs::write(&file, &good).unwrap();
         let trust = Trust::new(Some(&file)).unwrap();
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(trust.authorities().len(), 1, "nobody is believed any more");
+        assert_eq!(trust.authorities().0.len(), 1, "nobody is believed any more");
     }
 }
