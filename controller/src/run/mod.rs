@@ -8,7 +8,7 @@ mod objects;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use kube::Client;
 use prometheus::Registry;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,9 +37,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&arguments.shown())?);
         return Ok(());
     }
-    let client = Client::try_default().await.context(
-        "there is no cluster to look after; run it in a pod with a service account, or set KUBECONFIG",
-    )?;
+    let client = Client::try_default().await.map_err(|error| {
+        anyhow!("there is no cluster to look after; run it in a pod with a service account, or set KUBECONFIG ({error})")
+    })?;
     let registry = Registry::new();
     let metrics = (Metrics::new(&registry)?, Speeds::new(&registry)?);
     let admission = &arguments.admission;

@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use kube::Client;
 
 pub use arguments::Arguments;
@@ -33,9 +33,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
         print!("{}", arguments.page());
         return Ok(());
     }
-    let client = Client::try_default()
-        .await
-        .context("no cluster is configured; run it in a cluster or set KUBECONFIG")?;
+    let client = Client::try_default().await.map_err(|error| {
+        anyhow!("no cluster is configured; run it in a cluster or set KUBECONFIG ({error})")
+    })?;
     let view = Arc::new(View::new(arguments.tenant_label().map(str::to_owned)));
     let metrics = Metrics::new().context("the metrics cannot be registered")?;
     let watches = view::watch(&client, arguments, &view, &metrics);

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 /// Why a question cannot be answered at all. The scheduler is told 400.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadQuestion {
-    #[error("the body is not an ExtenderArgs")]
+    #[error("the body is not a question of kube-scheduler (ExtenderArgs): {0}")]
     Unreadable(#[from] serde_json::Error),
     #[error("the body has no Pod")]
     NoPod,

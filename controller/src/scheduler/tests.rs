@@ -187,6 +187,21 @@ fn the_last_rankings_can_be_looked_at() {
     assert_eq!(page[0]["nodes"][0]["node"], "a");
     assert_eq!(page[0]["nodes"][0]["terms"]["vramFree"], json!(10.0));
     assert_eq!(page[0]["nodes"][1]["raw"], Value::Null);
+    assert!(!page.to_string().contains("-0.0"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_place() {
+    let (extender, _) = extender(View::showing(&[], &[]));
+    for (body, says) in [
+        ("garbage", "line 1 column 1"),
+        (r#"{ "Pod": { "spec": 5 }, "NodeNames": ["a"] }"#, "line 1 column"),
+        (r#"{ "Pod": {}, "NodeNames": "a" }"#, "expected a sequence"),
+        ("{}", "no Pod"),
+    ] {
+        let error = extender.filter(body.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(says), "{body}: {error}");
+    }
 }
 
 #[test]

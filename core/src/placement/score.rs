@@ -128,13 +128,15 @@ fn of_node(pod: &Pod, candidate: &Candidate<'_>, speed: f64, weights: &Weights) 
     let said = |said: &super::Said<f64>| said.known().copied().unwrap_or_default();
     let cache = said(&node.kv_cache_usage);
     let room = Room::of(node, candidate.reservations);
+    // Not -x: people read the terms, and -0.0 would make them wonder.
+    let against = |x: f64| 0.0 - x;
     Terms {
         tps: speed * weights.tps,
-        util: -said(&node.utilization) * weights.util,
-        cost: -said(&node.cost) * weights.cost,
-        cache: -cache * weights.cache,
+        util: against(said(&node.utilization) * weights.util),
+        cost: against(said(&node.cost) * weights.cost),
+        cache: against(cache * weights.cache),
         vram_free: room.share(node, pod.gpus) * weights.vram_free,
-        pressure: -(cache - PRESSURE_FROM).max(0.0) * PRESSURE,
+        pressure: against((cache - PRESSURE_FROM).max(0.0) * PRESSURE),
         tenant: 0.0,
     }
 }

@@ -18,7 +18,7 @@ const LONGEST_REFUSAL: usize = 400;
 /// Why there is no sample.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    #[error("{url} cannot be asked; check PROXY_URL")]
+    #[error("{url} cannot be asked; check --url (PROXY_URL)")]
     Unreachable { url: String, source: reqwest::Error },
     #[error("the answer was {status}: {text}")]
     Refused { status: u16, retry_after: Option<Duration>, text: String },

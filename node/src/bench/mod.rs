@@ -31,10 +31,14 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
 
 async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let asking = Asking::new(arguments)?;
+    let cluster = results::cluster(arguments).await?;
     let woken = wake::wake(&asking, arguments.cold_start_timeout.into()).await?;
     tracing::info!(seconds = woken.as_secs_f64(), model = asking.model(), "the model answers");
     // Who serves it is known only now that it is awake.
-    let results = Results::of(arguments).await?;
+    let results = match cluster {
+        Some(cluster) => Some(Results::of(arguments, cluster).await?),
+        None => None,
+    };
     for _ in 0..arguments.warmup_iterations {
         asking.ask().await.context("warming up")?;
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use flexinfer_core::placement::benchmarks::{DeviceClass, Measured, Method, Subject};
 use flexinfer_core::planning::objects::names;
 use flexinfer_crds::keys;
@@ -39,20 +39,26 @@ pub(super) struct Serving {
     class: DeviceClass,
 }
 
+/// The cluster that results are kept in; `None` without `--configmap`. To be known before anything is measured.
+pub(super) async fn cluster(arguments: &Arguments) -> anyhow::Result<Option<Client>> {
+    if arguments.configmap.as_ref().is_none_or(String::is_empty) {
+        return Ok(None);
+    }
+    let client = Client::try_default().await.map_err(|error| {
+        anyhow!("no cluster is configured; run it in a cluster, set KUBECONFIG, or leave out --configmap ({error})")
+    });
+    client.map(Some)
+}
+
 impl<'a> Results<'a> {
-    /// Where the results of `arguments` go, and who serves the model now; `None` without `--configmap`.
-    pub(super) async fn of(arguments: &'a Arguments) -> anyhow::Result<Option<Self>> {
-        let Some(configmap) = arguments.configmap.clone().filter(|name| !name.is_empty()) else {
-            return Ok(None);
-        };
-        let client = Client::try_default().await.context(
-            "no cluster is configured; run it in a cluster, set KUBECONFIG, or leave out --configmap",
-        )?;
+    /// Where the results of `arguments` go in the cluster of `client`, and who serves the model now.
+    pub(super) async fn of(arguments: &'a Arguments, client: Client) -> anyhow::Result<Self> {
+        let configmap = arguments.configmap.clone().unwrap_or_default();
         let namespace =
             arguments.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
         let model = own_name(arguments.served_name(), &namespace).to_owned();
         let served_by = serving(&client, &namespace, &model).await?;
-        Ok(Some(Self { client, namespace, model, configmap, arguments, served_by }))
+        Ok(Self { client, namespace, model, configmap, arguments, served_by })
     }
 
     /// Writes what was measured.

@@ -205,3 +205,15 @@ fn a_speed_that_belongs_to_nobody_is_not_kept() {
     alike.written("--iterations 1 --batch-size 2");
     assert!(alike.rate("sm_90").is_some());
 }
+
+#[test]
+fn without_a_cluster_nothing_is_waited_for_or_measured() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut command = program();
+    // Nobody answers there: a model would be waited for.
+    command.args("bench --url http://127.0.0.1:1 --model llama --configmap results".split(' '));
+    let output = command.env("KUBECONFIG", nowhere.path().join("none")).output().unwrap();
+    let said = text(&output);
+    assert!(said.contains("leave out --configmap") && !said.contains("does not serve"), "{said}");
+    assert_eq!(said.matches("No such file").count(), 1, "once is enough: {said}");
+}

@@ -61,6 +61,6 @@ pub(super) enum StoreError {
         source: Box<kube::Error>,
     },
     /// There is no such cluster, or it is not known how to reach it.
-    #[error("no cluster is configured")]
-    Unconfigured(#[source] Box<kube::Error>),
+    #[error("no cluster is configured ({0})")]
+    Unconfigured(Box<kube::Error>),
 }
