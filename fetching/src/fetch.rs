@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flexinfer_core::activation::{Failure, Progress, Reason, Substage};
 use flexinfer_core::sources::Source;
 use flexinfer_core::sources::download::{
-    Conversation, Hub, Patience, Plan, RemoteFile, Selection, Step,
+    Conversation, Hub, Plan, RemoteFile, Selection, Step, Terms,
 };
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
@@ -32,9 +32,8 @@ pub async fn fetch(
     settings: &FetchSettings,
     progress: &(dyn Fn(Progress) + Send + Sync),
 ) -> Result<PathBuf, Failure> {
-    let talk = source
-        .conversation(selection, &settings.hub, &settings.patience)?
-        .ok_or_else(|| not_downloaded(source))?;
+    let talk =
+        source.conversation(selection, &settings.terms)?.ok_or_else(|| not_downloaded(source))?;
     let folder = Folder::at(destination);
     if let Some(model) = folder.whole(&talk) {
         return Ok(model);
@@ -45,7 +44,12 @@ pub async fn fetch(
     if let Some(model) = folder.whole(&talk) {
         return Ok(model);
     }
-    let client = Client::new(settings)?;
+    let login = match source.registry() {
+        Some((registry, repository)) => settings.logins.login(&registry, &repository).await,
+        None => None,
+    };
+    let talk = talk.with_login(login.is_some());
+    let client = Client::new(settings, login.as_ref(), talk.is_local())?;
     let mut record = Record::read(&folder.record(), &talk.identity());
     let (talk, plan) = list(&client, talk, &record).await?;
     if record.commit != plan.commit {
@@ -66,8 +70,8 @@ pub async fn fetch(
 /// What the engine is to read, if `fetch` has got all of it before and it is still there.
 /// Asks nobody.
 pub fn whole(source: &Source, selection: &Selection, destination: &Path) -> Option<PathBuf> {
-    let anywhere = Hub::at(Hub::PUBLIC).ok()?;
-    let talk = source.conversation(selection, &anywhere, &Patience::default()).ok()??;
+    let anywhere = Terms::with(Hub::at(Hub::PUBLIC).ok()?);
+    let talk = source.conversation(selection, &anywhere).ok()??;
     Folder::at(destination).whole(&talk)
 }
 

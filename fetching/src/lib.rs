@@ -11,6 +11,7 @@ mod failures;
 mod fetch;
 mod folder;
 mod lock;
+mod logins;
 mod meter;
 mod partial;
 mod record;
@@ -20,5 +21,6 @@ mod space;
 mod weights;
 
 pub use fetch::{fetch, whole};
+pub use logins::LoginFiles;
 pub use settings::{FetchSettings, Token};
 pub use weights::check_weights;

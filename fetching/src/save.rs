@@ -14,7 +14,7 @@ use flexinfer_core::sources::download::{
 use reqwest::Response;
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::client::{Client, chunk, head_of};
+use crate::client::{Client, chunk, head_of, whole};
 use crate::failures;
 use crate::folder::Folder;
 use crate::lock::Lock;
@@ -128,7 +128,17 @@ impl Saving<'_> {
                 return Ok(partial);
             }
         };
-        let Body::Keep { at } = transfer.head(&head_of(&response)) else { return Ok(partial) };
+        let at = match transfer.head(&head_of(&response)) {
+            Body::Keep { at } => at,
+            Body::Read => {
+                match whole(response).await {
+                    Ok(body) => transfer.told(&body),
+                    Err(why) => transfer.broken(&why),
+                }
+                return Ok(partial);
+            }
+            Body::Drop => return Ok(partial),
+        };
         let (parts, received) = mpsc::channel(PARTS_IN_HAND);
         let writing = tokio::task::spawn_blocking(move || {
             let written = partial.fill(at, received);

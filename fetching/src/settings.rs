@@ -4,7 +4,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use flexinfer_core::sources::download::{BadEndpoint, Hub, Patience};
+use flexinfer_core::sources::download::{BadEndpoint, Hub, Terms};
+
+use crate::logins::LoginFiles;
 
 /// A hub's token. Never shown, never written.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,14 +33,14 @@ impl fmt::Debug for Token {
 /// Everything that a download needs to know beside what to get and where to put it.
 #[derive(Clone, Debug)]
 pub struct FetchSettings {
-    /// The hub: `HF_ENDPOINT`.
-    pub hub: Hub,
+    /// The hub (`HF_ENDPOINT`), registries without TLS, and how often a failure is tried again.
+    pub terms: Terms,
     /// `HF_TOKEN`.
     pub token: Option<Token>,
+    /// Where logins for registries are looked for; default nowhere.
+    pub logins: LoginFiles,
     /// Files fetched at the same time; default 4.
     pub concurrency: NonZeroUsize,
-    /// How often and how soon a failure is tried again.
-    pub patience: Patience,
     /// The longest wait for a connection; default 10 s.
     pub connect_timeout: Duration,
     /// The longest silence in an answer before it is resumed by a new request; default 30 s.
@@ -52,10 +54,10 @@ impl FetchSettings {
     /// The default settings for the hub at `endpoint`.
     pub fn new(endpoint: &str, token: Option<Token>) -> Result<Self, BadEndpoint> {
         Ok(Self {
-            hub: Hub::at(endpoint)?,
+            terms: Terms::with(Hub::at(endpoint)?),
             token,
+            logins: LoginFiles::default(),
             concurrency: NonZeroUsize::MIN.saturating_add(3),
-            patience: Patience::default(),
             connect_timeout: Duration::from_secs(10),
             silence_timeout: Duration::from_secs(30),
             exclusive: true,

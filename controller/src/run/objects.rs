@@ -46,6 +46,9 @@ pub struct Objects {
     /// Another hub than the public one
     #[arg(long, env = "HF_ENDPOINT")]
     pub hf_endpoint: Option<String>,
+    /// Registries that weights are fetched from over plain http, as host or host:port
+    #[arg(long, env = "FLEXINFER_INSECURE_REGISTRIES", value_delimiter = ',')]
+    pub insecure_registries: Vec<String>,
     /// Folders of the nodes below which Models may mount
     #[arg(
         long,
@@ -74,6 +77,7 @@ impl Objects {
             image_pull_secrets,
             hf_token_secret,
             hf_endpoint,
+            insecure_registries,
             host_folders,
             scheduler_name,
         } = self.clone();
@@ -92,6 +96,7 @@ impl Objects {
             pull_secrets: written(image_pull_secrets),
             hub_token_secret: hf_token_secret,
             hub_endpoint: hf_endpoint.filter(|endpoint| !endpoint.is_empty()),
+            insecure_registries: written(insecure_registries),
             host_folders: written(host_folders),
             scheduler: scheduler_name.filter(|name| !name.is_empty()),
             benchmarks: Benchmarks::default(),
@@ -107,6 +112,7 @@ impl Objects {
             pull_secrets,
             hub_token_secret,
             hub_endpoint,
+            insecure_registries,
             host_folders,
             scheduler,
             // Those of another group of settings.
@@ -125,6 +131,7 @@ impl Objects {
             ("image-pull-secrets", json!(pull_secrets)),
             ("hf-token-secret", json!(hub_token_secret)),
             ("hf-endpoint", json!(hub_endpoint)),
+            ("insecure-registries", json!(insecure_registries)),
             ("host-folders", json!(host_folders)),
             ("scheduler-name", json!(scheduler)),
             ("images", json!(images.set())),

@@ -94,7 +94,8 @@ impl Engine for Diffusers {
     }
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
-        let hint = "name a pipeline by HF://org/name, file:///path or pvc://claim/path";
+        let hint =
+            "name a pipeline by HF://org/name, oci://host/name, file:///path or pvc://claim/path";
         subject.source_complaint(self.sources(), hint).into_iter().collect()
     }
 }

@@ -7,7 +7,6 @@ use super::engine::Engine;
 use super::explain::{Clue, clue};
 use super::keys::{Key, Takes, arguments};
 use super::launch::{file_of_model, is_gguf, top_of};
-use super::subject::FILES;
 use super::{
     Api, Complaint, Config, Expected, Launch, LaunchError, MetricNames, ModelPlace, Placement,
     Platform, Probe, Subject, Vendor,
@@ -201,8 +200,9 @@ impl Engine for LlamaCpp {
         &[Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Cpu]
     }
 
+    /// What Ollama's registry holds is a GGUF file as well.
     fn sources(&self) -> &'static [Scheme] {
-        FILES
+        &[Scheme::HuggingFace, Scheme::File, Scheme::Pvc, Scheme::Oci, Scheme::Ollama]
     }
 
     fn quantizations(&self) -> &'static [QuantizationFormat] {
@@ -211,16 +211,8 @@ impl Engine for LlamaCpp {
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
-        if let Some(Source::Ollama(_)) = subject.parsed_source() {
-            complaints.push(Complaint::error(
-                "spec.source",
-                "llamacpp cannot pull from Ollama's registry; use `backend: ollama`, or a .gguf \
-                 file by HF:// or file://",
-            ));
-            return complaints;
-        }
-        let hint =
-            "name a .gguf file by file:///path/model.gguf, pvc://claim/path or HF://org/name";
+        let hint = "name a .gguf file by file:///path/model.gguf, pvc://claim/path, HF://org/name or \
+                    oci://host/name";
         complaints.extend(subject.source_complaint(self.sources(), hint));
         complaints.extend(gguf_complaint(subject));
         complaints
@@ -242,9 +234,10 @@ fn beside(place: &str, file: Option<&str>, projector: &str) -> String {
     format!("{}/{projector}", folder.trim_end_matches('/'))
 }
 
-/// The file within a Hugging Face repository has to be named, and has to be a GGUF.
+/// The file within a repository or an artifact has to be named, and has to be a GGUF.
 fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
-    let from_hub = matches!(subject.parsed_source(), Some(Source::HuggingFace(_)));
+    let source = subject.parsed_source();
+    let from_hub = matches!(source, Some(Source::HuggingFace(_)));
     match subject.file_option() {
         Some((name, file)) if file.split('/').any(|part| part == "..") => Some(Complaint::error(
             field(name),
@@ -260,6 +253,11 @@ fn gguf_complaint(subject: &Subject<'_>) -> Option<Complaint> {
             field("ggufFile"),
             "missing; a repository holds many files, name the one to load: ggufFile: \
              model-Q4_K_M.gguf",
+        )),
+        None if matches!(source, Some(Source::Oci(_))) => Some(Complaint::error(
+            field("ggufFile"),
+            "missing; an artifact may hold many files, name the one to load; where the artifact names none it is \
+             ggufFile: model.gguf",
         )),
         Some(_) | None => None,
     }

@@ -118,8 +118,8 @@ impl Engine for MlcLlm {
 
     fn check(&self, subject: &Subject<'_>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
-        let hint = "name a model in MLC's format by HF://mlc-ai/name, file:///path or \
-                    pvc://claim/path";
+        let hint = "name a model in MLC's format by HF://mlc-ai/name, oci://host/name, \
+                    file:///path or pvc://claim/path";
         complaints.extend(subject.source_complaint(self.sources(), hint));
         complaints.extend(one_of(subject.config, "mode", &["local", "interactive", "server"]));
         let policies = ["ON", "OFF", "REDO", "READONLY"];

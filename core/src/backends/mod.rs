@@ -145,6 +145,7 @@ impl Backend {
         let mut complaints = keys::check(subject.config, engine.keys());
         complaints.extend(command_line::command_words(subject.config).err());
         complaints.extend(engine.check(&subject));
+        complaints.extend(subject.loose_source());
         complaints.extend(quantizing::complaint(self, &subject));
         if subject.config.duration("startupTimeout") == Ok(Some(Duration::ZERO)) {
             let message = "no engine starts in no time; write for example 5m, or leave it out";

@@ -81,12 +81,26 @@ impl<'a> Subject<'a> {
         }
         match self.parsed_source() {
             Some(Source::HuggingFace(repository)) => repository.id(),
+            Some(Source::Oci(artifact)) => format!("{}/{}", artifact.registry, artifact.repository),
             Some(Source::Pvc(location)) => {
                 format!("/{}", location.path.as_ref().map_or("", RelativePath::as_str))
             }
             Some(Source::Ollama(_) | Source::File(_)) => self.bare_source().to_owned(),
             None => self.name.to_owned(),
         }
+    }
+
+    /// What should be known of an artifact that is asked for by neither tag nor digest.
+    pub(super) fn loose_source(&self) -> Option<Complaint> {
+        let Some(Source::Oci(artifact)) = self.parsed_source() else { return None };
+        artifact.is_loose().then(|| {
+            let message = format!(
+                "`{}` has neither a tag nor a digest, so it is `latest`, which may be another model tomorrow; write \
+                 @sha256: and its digest to be sure what runs",
+                self.source
+            );
+            Complaint::warning("spec.source", message)
+        })
     }
 
     /// What is wrong with the source for a backend that loads `schemes` only, with `hint` as the
@@ -105,7 +119,7 @@ impl<'a> Subject<'a> {
 }
 
 /// The schemes whose weights are files on the engine's file system.
-pub(super) const FILES: &[Scheme] = &[Scheme::HuggingFace, Scheme::File, Scheme::Pvc];
+pub(super) const FILES: &[Scheme] = &[Scheme::HuggingFace, Scheme::File, Scheme::Pvc, Scheme::Oci];
 
 /// For engines of which nothing else is known than that they are given files.
 pub(super) const EVERY_FORMAT: &[QuantizationFormat] = &[

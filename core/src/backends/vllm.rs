@@ -233,7 +233,8 @@ pub(super) fn serve(subject: &Subject<'_>, placement: &Placement) -> Result<Laun
 }
 
 pub(super) fn source_complaints(subject: &Subject<'_>) -> Vec<Complaint> {
-    let hint = "name a model by HF://org/name, or a folder by file:///path or pvc://claim/path";
+    let hint = "name a model by HF://org/name or oci://host/name, or a folder by file:///path or \
+                pvc://claim/path";
     subject.source_complaint(FILES, hint).into_iter().collect()
 }
 

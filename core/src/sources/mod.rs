@@ -7,6 +7,7 @@
 pub mod download;
 pub mod file;
 pub mod huggingface;
+pub mod oci;
 pub mod ollama;
 pub mod pvc;
 pub mod weights;
@@ -33,7 +34,9 @@ use strum::IntoEnumIterator;
 pub enum Source {
     /// `HF://org/name[@revision][:path]`: a repository on the Hugging Face hub.
     HuggingFace(huggingface::Repository),
-    /// `ollama://model[:tag]`: a name that Ollama itself pulls.
+    /// `oci://host/name[:tag][@sha256:digest]`: an artifact in a registry.
+    Oci(oci::Reference),
+    /// `ollama://model[:tag]`: a name that Ollama pulls, or that is downloaded from where it would.
     Ollama(ollama::Reference),
     /// `file:///absolute` or `file://./relative`: weights that are on this machine.
     File(file::Location),
@@ -57,6 +60,11 @@ impl Scheme {
                 names: &["HF", "huggingface"],
                 example: huggingface::EXAMPLE,
                 parse: |rest| huggingface::Repository::parse(rest).map(Source::HuggingFace),
+            },
+            Self::Oci => Grammar {
+                names: &["oci", "oras"],
+                example: oci::EXAMPLE,
+                parse: |rest| oci::Reference::parse(rest).map(Source::Oci),
             },
             Self::Ollama => Grammar {
                 names: &["ollama"],
@@ -125,6 +133,7 @@ impl fmt::Display for Source {
         write!(formatter, "{}://", self.scheme().name())?;
         match self {
             Self::HuggingFace(repository) => repository.fmt(formatter),
+            Self::Oci(reference) => reference.fmt(formatter),
             Self::Ollama(reference) => reference.fmt(formatter),
             Self::File(location) => location.fmt(formatter),
             Self::Pvc(location) => location.fmt(formatter),

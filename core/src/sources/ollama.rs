@@ -1,9 +1,14 @@
-//! `ollama://[host/][namespace/]model[:tag]`: a name that Ollama pulls by itself, so it is only
-//! checked here and handed on. Letter case is kept; a missing tag is Ollama's own `latest`.
+//! `ollama://[host/][namespace/]model[:tag]`: a name that Ollama pulls by itself. For an engine that reads
+//! GGUF files it is an artifact in Ollama's registry, downloaded like any other. Letter case is kept; a missing
+//! tag is Ollama's own `latest`.
 
 use std::fmt;
 
-use super::BadSource;
+use super::oci::MODEL_FILE;
+use super::{BadSource, RelativePath};
+
+/// Where names without a host are pulled from.
+const REGISTRY: &str = "registry.ollama.ai";
 
 pub(super) const EXAMPLE: &str = "ollama://[host/][namespace/]model[:tag]";
 
@@ -49,9 +54,30 @@ impl Reference {
         Ok(Self { name: format!("{path}{model}"), tag })
     }
 
+    /// The tag that is asked for.
+    pub fn revision(&self) -> &str {
+        self.tag.as_deref().unwrap_or("latest")
+    }
+
     /// The name with its tag, as Ollama lists the model once it is pulled.
     pub fn tagged(&self) -> String {
-        format!("{}:{}", self.name, self.tag.as_deref().unwrap_or("latest"))
+        format!("{}:{}", self.name, self.revision())
+    }
+
+    /// The registry and the repository that Ollama pulls this name from.
+    pub fn in_registry(&self) -> (String, String) {
+        let parts = self.name.split('/').collect::<Vec<_>>();
+        let (host, path) = match parts.as_slice() {
+            [host, namespace, model] => (*host, format!("{namespace}/{model}")),
+            [model] => (REGISTRY, format!("library/{model}")),
+            _ => (REGISTRY, self.name.clone()),
+        };
+        (host.to_owned(), path)
+    }
+
+    /// What the weights are called once they are downloaded: in the registry they have no name.
+    pub fn model_file() -> RelativePath {
+        RelativePath::plain(MODEL_FILE)
     }
 }
 

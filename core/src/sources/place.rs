@@ -19,7 +19,7 @@ pub struct Roots {
     pub claims: BTreeMap<String, PathBuf>,
 }
 
-/// Where weights are, or how they get there.
+/// Where weights are, or how they get there. What an engine fetches by itself has no place of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// They are here already; whether that is so is for the caller to look.
@@ -27,8 +27,6 @@ pub enum Place {
     /// They must be downloaded into `folder`; the engine then reads `model`, which is the folder
     /// or something in it.
     Downloaded { folder: PathBuf, model: PathBuf },
-    /// The engine gets them by itself, under this name.
-    ByEngine(String),
 }
 
 impl Source {
@@ -45,10 +43,24 @@ impl Source {
                     .join(&repository.organisation)
                     .join(&repository.name)
                     .join(one_name(revision));
-                let model = selection.model_path(repository, &folder);
+                let model = selection.model_path(repository.path.as_ref(), &folder);
                 Place::Downloaded { folder, model }
             }
-            Self::Ollama(reference) => Place::ByEngine(reference.tagged()),
+            Self::Oci(reference) => {
+                let (registry, repository) = (&reference.registry, &reference.repository);
+                let folder = roots.data.join("oci").join(one_name(registry));
+                let folder = pinned(&folder, repository, reference.revision());
+                let model = selection.model_path(None, &folder);
+                Place::Downloaded { folder, model }
+            }
+            Self::Ollama(reference) => {
+                let (registry, repository) = reference.in_registry();
+                let folder = roots.data.join("ollama").join(one_name(&registry));
+                let folder = pinned(&folder, &repository, reference.revision());
+                let file = super::ollama::Reference::model_file();
+                let model = selection.model_path(Some(&file), &folder);
+                Place::Downloaded { folder, model }
+            }
             Self::File(location) => Place::Here(location.path(&roots.manifests)),
             Self::Pvc(location) => {
                 let claim = roots
@@ -61,6 +73,15 @@ impl Source {
             }
         }
     }
+}
+
+/// The folder of a repository at one revision. No name of a repository has an `@` in it, so that the folder of
+/// `a` can never lie in the way of that of `a/b`.
+fn pinned(registry: &Path, repository: &str, revision: &str) -> PathBuf {
+    let mut folder = registry.join(repository).into_os_string();
+    folder.push("@");
+    folder.push(one_name(revision));
+    folder.into()
 }
 
 /// A revision as one name of a path: its slashes must not make folders, since `a` and `a/b` can

@@ -32,6 +32,11 @@ impl RelativePath {
         Ok(Self(path.to_owned()))
     }
 
+    /// A file's name that is known to be one.
+    pub(super) fn plain(name: &'static str) -> Self {
+        Self(name.to_owned())
+    }
+
     /// The path as text, with `/` between its names.
     pub fn as_str(&self) -> &str {
         &self.0

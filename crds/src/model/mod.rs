@@ -86,8 +86,9 @@ pub struct ModelSpec {
     #[schemars(length(min = 1, max = 63))]
     pub backend: String,
 
-    /// From where the weights come: `HF://org/model`, `ollama://model:tag`, `file:///path` or
-    /// `pvc://claim/path`. Backends `external`, `simulator` and `command` need none.
+    /// From where the weights come: `HF://org/model`, `oci://host/name@sha256:digest`,
+    /// `ollama://model:tag`, `file:///path` or `pvc://claim/path`. Backends `external`,
+    /// `simulator` and `command` need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub source: Option<String>,

@@ -72,7 +72,7 @@ const GPU_RESOURCES: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "gpu.intel.co
 pub(super) const SOURCE_IS_NAMED: Rule<ModelSpec> = Rule {
     expression: "self.backend in ['external', 'simulator', 'command', 'comfyui'] || \
                  (has(self.source) && self.source != '')",
-    message: "source is missing: say where the weights are, as HF://org/model, ollama://model:tag, \
+    message: "source is missing: say where the weights are, as HF://org/model, oci://host/name:tag, ollama://model:tag, \
               file:///path or pvc://claim/path (only backends external, simulator, command and comfyui need none)",
     field: &["source"],
     kept_by: |spec| {

@@ -97,7 +97,7 @@ async fn a_hub_that_is_not_there_is_told_with_its_address() {
     // A port that was free a moment ago.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let hub = flexinfer_core::sources::download::Hub::at(&format!("http://{gone}")).unwrap();
-    world.settings.hub = hub;
+    world.settings.terms.hub = hub;
     let failure = world.fetch().await.unwrap_err();
     assert_eq!(failure.reason, Reason::DownloadFailed);
     assert!(failure.message.contains(&gone.to_string()), "{failure}");

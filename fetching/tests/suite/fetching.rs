@@ -109,7 +109,7 @@ async fn load_10_revisions_and_file_names_arrive_encoded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn load_08_files_of_two_commits_never_mix() {
     let mut world = World::with(repository()).await;
-    world.settings.patience.attempts = 1;
+    world.settings.terms.patience.attempts = 1;
     world.hub.always_fail_with(Some(crate::hub::Fault::Status(503)));
     world.fetch().await.unwrap_err();
     world.hub.always_fail_with(None);
@@ -137,7 +137,7 @@ async fn what_cannot_fit_is_told_before_it_begins() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sources_and_files_that_cannot_be_are_refused() {
     let world = World::with(vec![File::small(".flexinfer/record.json", "{}")]).await;
-    for source in ["HF://Org/Name", "file:///x", "ollama://m", "hf://Org/Name:missing.bin"] {
+    for source in ["HF://Org/Name", "file:///x", "pvc://c/x", "hf://Org/Name:missing.bin"] {
         let failure = world.fetch_from(source).await.unwrap_err();
         assert_eq!(failure.reason, Reason::BadSource, "{source}: {failure}");
     }

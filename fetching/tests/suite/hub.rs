@@ -51,7 +51,7 @@ pub(crate) struct File {
 /// One request that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// `hub` or `storage`.
+    /// `hub`, `registry`, `token` or `storage`.
     pub(crate) server: &'static str,
     pub(crate) path: String,
     pub(crate) range: Option<String>,
@@ -145,7 +145,12 @@ impl Drop for FakeHub {
     }
 }
 
-async fn serve(router: Router) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+/// What a header says.
+pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
+    headers.get(name).map(|value| value.to_str().unwrap().to_owned())
+}
+
+pub(crate) async fn serve(router: Router) -> (SocketAddr, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
@@ -153,13 +158,12 @@ async fn serve(router: Router) -> (SocketAddr, tokio::task::JoinHandle<()>) {
 
 impl Shared {
     fn note(&self, server: &'static str, uri: &Uri, headers: &HeaderMap) {
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
         self.asked.lock().unwrap().push(Asked {
             server,
             path: uri.path().to_owned(),
-            range: text(header::RANGE),
-            if_range: text(header::IF_RANGE),
-            authorization: text(header::AUTHORIZATION),
+            range: text(headers, &header::RANGE),
+            if_range: text(headers, &header::IF_RANGE),
+            authorization: text(headers, &header::AUTHORIZATION),
         });
     }
 
@@ -248,12 +252,12 @@ async fn blob(
     shared.file(&path).map_or_else(|| status(404), |file| content(&file, &headers, fault.as_ref()))
 }
 
-fn status(code: u16) -> Response<Body> {
+pub(crate) fn status(code: u16) -> Response<Body> {
     Response::builder().status(code).body(Body::empty()).unwrap()
 }
 
 /// A file or the part of it that is asked for, as the fault has it.
-fn content(file: &File, headers: &HeaderMap, fault: Option<&Fault>) -> Response<Body> {
+pub(crate) fn content(file: &File, headers: &HeaderMap, fault: Option<&Fault>) -> Response<Body> {
     match fault {
         Some(Fault::Status(code)) => {
             let answer = Response::builder().status(*code).header("retry-after", "0");
@@ -270,7 +274,7 @@ fn content(file: &File, headers: &HeaderMap, fault: Option<&Fault>) -> Response<
     let same = condition.is_none_or(|tag| tag == own_tag);
     let start = headers.get(header::RANGE).map(|value| {
         let range = value.to_str().unwrap().strip_prefix("bytes=").unwrap();
-        range.trim_end_matches('-').parse::<usize>().unwrap()
+        range.split_once('-').unwrap().0.parse::<usize>().unwrap()
     });
     let (start, tag) = match (fault, start) {
         (Some(Fault::IgnoreRange), _) | (_, None) => (None, own_tag),

@@ -7,11 +7,13 @@
     reason = "what is not as a test says ends it; clippy does not know that all of this is a test"
 )]
 
+mod artifacts;
 mod cancelling;
 mod digests;
 mod faults;
 mod fetching;
 mod hub;
+mod registry;
 mod sharing;
 mod tokens;
 mod weights;

@@ -49,7 +49,7 @@ impl File {
     }
 }
 
-fn sha256(content: &[u8]) -> String {
+pub(crate) fn sha256(content: &[u8]) -> String {
     use sha2::Digest as _;
     hex(&sha2::Sha256::digest(content))
 }
@@ -77,7 +77,7 @@ impl World {
     pub(crate) async fn with(files: Vec<File>) -> Self {
         let hub = FakeHub::start(files).await;
         let mut settings = FetchSettings::new(&hub.endpoint, Token::new("secret")).unwrap();
-        settings.patience = Patience {
+        settings.terms.patience = Patience {
             attempts: 4,
             first_wait: Duration::from_millis(1),
             longest_wait: Duration::from_millis(2),
@@ -94,6 +94,11 @@ impl World {
 
     pub(crate) fn destination(&self) -> PathBuf {
         self.folder.path().join("models/org/name")
+    }
+
+    /// A folder beside the destination.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) async fn fetch(&self) -> Result<PathBuf, Failure> {
@@ -132,6 +137,12 @@ impl World {
             Some((entry.file_name().into_string().unwrap(), entry.metadata().ok()?.len()))
         };
         entries.flatten().filter_map(partial).collect()
+    }
+
+    pub(crate) fn assert_holds_all(&self, files: &[File]) {
+        for file in files {
+            self.assert_holds(file);
+        }
     }
 
     pub(crate) fn assert_holds(&self, file: &File) {

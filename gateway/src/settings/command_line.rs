@@ -116,6 +116,10 @@ pub struct EngineArguments {
     /// [default: https://huggingface.co]
     #[arg(long, value_name = "URL", help_heading = "Engines")]
     pub hf_endpoint: Option<String>,
+    /// Registry that oci:// models are downloaded from over plain http, besides those on this machine; give it
+    /// once per registry [FLEXINFER_INSECURE_REGISTRIES, separated by commas]
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Engines")]
+    pub insecure_registries: Vec<String>,
 }
 
 /// Flags for serving requests. Each has an environment variable, used where the flag is not given.

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flexinfer_fetching::{FetchSettings, Token};
+use flexinfer_fetching::{FetchSettings, LoginFiles, Token};
 use flexinfer_telemetry::log;
 
 use super::reader::Reader;
@@ -47,14 +47,18 @@ impl LocalSettings {
         if token.is_some() {
             read.show("HF_TOKEN", "set (not shown)");
         }
+        let mut fetching =
+            FetchSettings::new(&hub, token).map_err(|error| Complaints(vec![error.to_string()]))?;
+        fetching.logins = LoginFiles::of_user(&environment);
+        fetching.terms.insecure_registries =
+            read.names("insecure-registries", &engines.insecure_registries);
         let settings = Self {
             serve: Settings::read(&mut read, &arguments.serve, &DEFAULTS),
             data_dir: read
                 .folder("data-dir", engines.data_dir.as_deref(), || data_dir(&environment)),
             claims: read.claims("pvc", &engines.pvc),
             vram_budgets: Budgets(read.budgets("vram-budget", &engines.vram_budget)),
-            fetching: FetchSettings::new(&hub, token)
-                .map_err(|error| Complaints(vec![error.to_string()]))?,
+            fetching,
         };
         let shown = read.finish()?;
         Ok(Self { serve: Settings { shown, ..settings.serve }, ..settings })

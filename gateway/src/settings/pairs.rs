@@ -34,12 +34,15 @@ impl<E: Fn(&str) -> Option<String>> Reader<'_, E> {
         })
     }
 
-    fn pairs<T>(
-        &mut self,
-        name: &'static str,
-        flags: &[String],
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> BTreeMap<String, T> {
+    /// Plain names.
+    pub(super) fn names(&mut self, name: &'static str, flags: &[String]) -> Vec<String> {
+        let (texts, _) = self.several(name, flags);
+        let trimmed = texts.into_iter().map(|text| text.trim().to_owned());
+        trimmed.filter(|text| !text.is_empty()).collect()
+    }
+
+    /// What the flags say, each once, else what the variable says, separated by commas; and which it was.
+    fn several(&mut self, name: &'static str, flags: &[String]) -> (Vec<String>, String) {
         let (texts, from): (Vec<String>, String) = if flags.is_empty() {
             match self.given(name, None) {
                 Some(given) => (given.text.split(',').map(str::to_owned).collect(), given.from),
@@ -49,6 +52,16 @@ impl<E: Fn(&str) -> Option<String>> Reader<'_, E> {
             (flags.to_vec(), format!("--{name}"))
         };
         self.show(name, texts.clone());
+        (texts, from)
+    }
+
+    fn pairs<T>(
+        &mut self,
+        name: &'static str,
+        flags: &[String],
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> BTreeMap<String, T> {
+        let (texts, from) = self.several(name, flags);
         let mut pairs = BTreeMap::new();
         for text in texts {
             let pair = text.trim().split_once('=').filter(|(key, _)| !key.is_empty());

@@ -78,12 +78,17 @@ fn everything_that_is_wrong_is_told_at_once() {
 fn budgets_and_claims_come_from_flags_or_a_list() {
     let settings = local(
         &["--vram-budget", "a=24Gi", "--vram-budget", "lab/b=512Mi"],
-        &[("FLEXINFER_PVC", "data=/srv/data")],
+        &[
+            ("FLEXINFER_PVC", "data=/srv/data"),
+            ("FLEXINFER_INSECURE_REGISTRIES", "reg.test:5000, other.test"),
+        ],
     );
     let settings = settings.unwrap();
     let budgets = [("a".to_owned(), 24 * 1024), ("lab/b".to_owned(), 512)].into();
     assert_eq!(settings.vram_budgets, Budgets(budgets));
     assert_eq!(settings.claims, [("data".to_owned(), "/srv/data".into())].into());
+    let insecure = settings.fetching.terms.insecure_registries;
+    assert_eq!(insecure, ["reg.test:5000", "other.test"]);
 }
 
 #[test]

@@ -209,6 +209,27 @@ fn a_model_on_a_hub_is_downloaded_once_and_handed_to_its_engine() {
 }
 
 #[test]
+fn a_model_in_a_registry_is_downloaded_once_and_handed_to_its_engine() {
+    let hub = Hub::start();
+    let world = World::new();
+    let spec = json!({
+        "backend": "command",
+        "source": format!("{}/org/name:v1", hub.endpoint.replace("http://", "oci://")),
+        "config": {
+            "command": ["python3", "engine.py", "{port}", "reads", "{model}"],
+            "modelFile": "weights.txt",
+        },
+    });
+    let first = world.start_model(&model(&spec));
+    let address = world.ready(first);
+    world.says(&[&format!("starting on {}", address.port()), "read the weights"]);
+    world.engines.stop(first, 10 * SECOND);
+    world.gone(first);
+    drop(hub);
+    world.ready(world.start_model(&model(&spec)));
+}
+
+#[test]
 fn a_model_that_the_hub_does_not_have_is_a_bad_source() {
     let hub = Hub::start();
     let world = World::with_hub(&hub.endpoint);

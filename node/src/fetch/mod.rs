@@ -9,7 +9,7 @@ use flexinfer_core::activation::Progress;
 use flexinfer_core::sources::download::{Hub, Selection};
 use flexinfer_core::sources::huggingface::checked_revision;
 use flexinfer_core::sources::{RelativePath, Source};
-use flexinfer_fetching::{FetchSettings, Token};
+use flexinfer_fetching::{FetchSettings, LoginFiles, Token};
 
 use crate::ending::{Ending, Stops, failed};
 use crate::progress::Shown;
@@ -17,7 +17,8 @@ use crate::progress::Shown;
 /// What to get and where to put it. A token for gated repositories is taken from `HF_TOKEN`.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
-    /// Where the weights are, as in a Model's spec.source: HF://org/name[@revision][:path]
+    /// Where the weights are, as in a Model's spec.source: HF://org/name[@revision][:path],
+    /// oci://host/name[:tag][@sha256:digest] or ollama://name[:tag]
     #[arg(env = "FETCH_SOURCE")]
     pub source: Source,
     /// Folder to put them in; made if it is not there
@@ -45,6 +46,17 @@ pub struct Arguments {
     /// The hub
     #[arg(long, env = "HF_ENDPOINT", value_name = "URL", default_value = Hub::PUBLIC)]
     pub hf_endpoint: String,
+    /// File with logins for registries, as `docker login` writes it [default: those of Docker and podman]
+    #[arg(long, env = "FETCH_REGISTRY_LOGINS", value_name = "FILE", value_delimiter = ',')]
+    pub registry_logins: Vec<PathBuf>,
+    /// Registries that are asked over plain http, besides those on this machine
+    #[arg(
+        long,
+        env = "FLEXINFER_INSECURE_REGISTRIES",
+        value_name = "HOST[:PORT]",
+        value_delimiter = ','
+    )]
+    pub insecure_registries: Vec<String>,
 }
 
 /// Downloads, and prints the path that an engine is to read.
@@ -53,6 +65,11 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     let token = std::env::var("HF_TOKEN").ok().and_then(|text| Token::new(&text));
     let mut settings = FetchSettings::new(&arguments.hf_endpoint, token)?;
     settings.concurrency = arguments.concurrency;
+    settings.terms.insecure_registries.clone_from(&arguments.insecure_registries);
+    settings.logins = match arguments.registry_logins.as_slice() {
+        [] => LoginFiles::of_user(|name| std::env::var(name).ok()),
+        files => LoginFiles::at(files.to_vec()),
+    };
     let selection = Selection {
         revision: arguments.revision.clone(),
         allow: arguments.allow.clone(),

@@ -43,6 +43,41 @@ async fn files_are_fetched_once_and_the_path_is_printed() {
     assert_eq!(hub.requests().len(), asked.len(), "what is whole is not asked for again");
 }
 
+/// An artifact with the file `config.json`, which is `{}`, for who shows the login.
+fn registry(request: &Recorded) -> Vec<Action> {
+    let manifest = r#"{"schemaVersion":2,"layers":[{"size":2,"digest":
+        "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        "annotations":{"org.opencontainers.image.title":"config.json"}}]}"#;
+    if request.head.header("authorization") != Some("Basic bWU6c2VjcmV0") {
+        return vec![Action::Write(answer(401, &[("WWW-Authenticate", "Basic realm=x")], b""))];
+    }
+    let body = if request.head.target().contains("/manifests/") { manifest } else { "{}" };
+    vec![Action::Write(answer(200, &[], body.as_bytes()))]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_is_fetched_with_the_login_that_docker_keeps() {
+    let registry = Origin::start(registry).await.unwrap();
+    let host = registry.url().replace("http://", "");
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("weights");
+    let fetch = |more: &[&str]| {
+        let mut command = program();
+        command.args(["fetch", &format!("oras://{host}/org/name:v1"), "--to"]).arg(&to).args(more);
+        command.env("DOCKER_CONFIG", folder.path());
+        command.output().unwrap()
+    };
+    assert_eq!(fetch(&[]).status.code(), Some(77), "nobody is logged in");
+    let logins = format!(r#"{{"auths":{{"{host}":{{"auth":"bWU6c2VjcmV0"}}}}}}"#);
+    fs::write(folder.path().join("config.json"), &logins).unwrap();
+    let elsewhere = fetch(&["--registry-logins", "/nowhere/config.json"]);
+    assert_eq!(elsewhere.status.code(), Some(77), "another file was named, which is not there");
+    let output = fetch(&[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), to.to_str().unwrap());
+    assert_eq!(fs::read(to.join("config.json")).unwrap(), b"{}");
+}
+
 #[test]
 fn what_is_not_downloaded_is_refused_with_the_reason() {
     let output =

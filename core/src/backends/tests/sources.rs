@@ -9,7 +9,7 @@ fn complaint(backend: &'static str, source: &'static str, config: Value) -> Stri
 #[test]
 fn sources_a_backend_cannot_load_are_refused_with_the_way_out() {
     let told: Vec<_> = [
-        ("llamacpp", "ollama://qwen3:0.6b"),
+        ("llamacpp", "oci://ghcr.io/org/writer:v1"),
         ("llamacpp", "HF://org/writer"),
         ("llamacpp", ""),
         ("ollama", "HF://org/writer"),
@@ -38,6 +38,21 @@ fn the_gguf_of_a_repository_has_to_be_named_and_be_one() {
     .map(|options| complaint("llamacpp", "hf://org/writer", options))
     .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn llama_server_reads_what_ollama_would_pull() {
+    let told = |source| complaint("llamacpp", source, json!({}));
+    assert_eq!(told("ollama://qwen3:0.6b"), "");
+    assert!(complaint("vllm", "ollama://qwen3:0.6b", json!({})).contains("cannot load"));
+}
+
+#[test]
+fn an_artifact_that_may_be_another_tomorrow_is_told() {
+    let told = |source| complaint("vllm", source, json!({}));
+    let loose = told("oci://ghcr.io/org/writer");
+    assert!(loose.contains("warning: spec.source") && loose.contains("@sha256:"), "{loose}");
+    assert!(!told("oci://ghcr.io/org/writer:v1").contains("spec.source"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::environment::literal;
 use super::volumes::{MODEL, claim, mounted};
 use super::weights::{Held, MODELS, Work};
 use super::{Blueprint, Refusal};
-use crate::sources::RelativePath;
+use crate::sources::{RelativePath, Source};
 
 /// Where a claim that is copied from is mounted.
 const FROM: &str = "/from";
@@ -32,7 +32,13 @@ impl Blueprint<'_> {
             };
             let mut mounts = vec![mounted(MODEL, MODELS, false)];
             let (name, args, variables) = match work {
-                Work::Fetch { .. } => ("fetch", fetch_arguments(work), self.hub()),
+                Work::Fetch { source, .. } => {
+                    let variables = match source.parse() {
+                        Ok(Source::HuggingFace(_)) => self.hub(),
+                        _ => self.registries(&mut steps.volumes, &mut mounts)?,
+                    };
+                    ("fetch", fetch_arguments(work), variables)
+                }
                 Work::Copy { claim: from, folder, only } => {
                     let volume = numbered("from");
                     steps.volumes.push(claim(&volume, from, true));

@@ -21,6 +21,8 @@ pub struct Settings {
     pub hub_token_secret: String,
     /// Another hub than the public one (`HF_ENDPOINT`).
     pub hub_endpoint: Option<String>,
+    /// Registries that weights are fetched from over plain http (`FLEXINFER_INSECURE_REGISTRIES`).
+    pub insecure_registries: Vec<String>,
     /// Folders of the nodes below which Models may mount; default `/var/lib/flexinfer`.
     pub host_folders: Vec<String>,
     /// The scheduler of engines' pods, if it is not the cluster's own.
@@ -38,6 +40,7 @@ impl Default for Settings {
             pull_secrets: Vec::new(),
             hub_token_secret: "hf-token".to_owned(),
             hub_endpoint: None,
+            insecure_registries: Vec::new(),
             host_folders: vec!["/var/lib/flexinfer".to_owned()],
             scheduler: None,
             benchmarks: Benchmarks::default(),

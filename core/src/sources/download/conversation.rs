@@ -1,19 +1,18 @@
-//! Asks a hub what a repository holds, until the list of files to save is known.
+//! Asks a hub what a repository holds, or a registry what an artifact is, until the list of files to save is
+//! known.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use url::Url;
 
-use super::listing::Listing;
+use super::site::Site;
 use super::verdict::{Asked, Verdict, judge};
-use super::{Head, Hub, Patience, Purpose, RemoteFile, Request, Selection, Transfer};
+use super::wanted::{Heard, Wanted};
+use super::{Head, Patience, Purpose, RemoteFile, Request, Selection, Terms, Transfer};
 use crate::activation::{Failure, Reason};
 use crate::sources::Source;
-use crate::sources::huggingface::Repository;
-
-/// Digits of a whole commit's name. A shorter one may be a branch too.
-const COMMIT_LENGTH: usize = 40;
+use crate::sources::oci::{Reply, Told};
 
 /// More redirects in a row than any hub needs.
 pub(super) const MOST_REDIRECTS: u32 = 8;
@@ -34,7 +33,7 @@ pub enum Step {
 /// The files of a source, at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The commit that all of them are of; `None` if the hub does not say.
+    /// The commit that all of them are of, or the digest of an artifact; `None` if the hub does not say.
     pub commit: Option<String>,
     /// What to save.
     pub files: Vec<RemoteFile>,
@@ -47,18 +46,16 @@ impl Plan {
     }
 }
 
-/// The talk with a hub about one repository.
+/// The talk with a hub about one repository, or with a registry about one artifact.
 #[derive(Clone, Debug)]
 pub struct Conversation {
-    repository: Repository,
+    wanted: Wanted,
     selection: Selection,
-    hub: Hub,
+    site: Site,
     patience: Patience,
     /// The revision as the Model says it, and the one that is asked for: a commit once pinned.
     configured: String,
     revision: String,
-    /// Where each attempt begins.
-    first: Url,
     failures: u32,
     redirects: u32,
     state: State,
@@ -67,6 +64,11 @@ pub struct Conversation {
 #[derive(Clone, Debug)]
 enum State {
     At(Url),
+    /// A token is asked for there, with which is then asked here once more.
+    LettingIn {
+        service: Url,
+        back: Url,
+    },
     Pause(Duration, String),
     End(Result<Plan, Failure>),
 }
@@ -77,60 +79,76 @@ impl Source {
     pub fn conversation(
         &self,
         selection: &Selection,
-        hub: &Hub,
-        patience: &Patience,
+        terms: &Terms,
     ) -> Result<Option<Conversation>, Failure> {
-        let Self::HuggingFace(repository) = self else { return Ok(None) };
-        let revision = selection.revision_of(repository).map_err(|error| bad_source(&error))?;
-        let first =
-            hub.list_url(&repository.id(), &revision).map_err(|error| bad_source(&error))?;
+        let wanted = Wanted::of(self, terms).map_err(|error| bad_source(&error))?;
+        let Some(mut wanted) = wanted else { return Ok(None) };
+        let revision = wanted.revision(self, selection).map_err(|error| bad_source(&error))?;
+        let first = wanted.begin(&revision).map_err(|error| bad_source(&error))?;
+        let site = wanted.site();
         Ok(Some(Conversation {
-            repository: repository.clone(),
+            wanted,
             selection: selection.clone(),
-            hub: hub.clone(),
-            patience: patience.clone(),
+            site,
+            patience: terms.patience.clone(),
             configured: revision.clone(),
             revision,
-            state: State::At(first.clone()),
-            first,
+            state: State::At(first),
             failures: 0,
             redirects: 0,
         }))
     }
 }
 
-fn bad_source(error: &dyn std::error::Error) -> Failure {
+pub(super) fn bad_source(error: &dyn std::error::Error) -> Failure {
     Failure::new(Reason::BadSource, error.to_string())
 }
 
 impl Conversation {
     /// What a folder of this source is known by: two talks with the same identity may share one.
     pub fn identity(&self) -> String {
-        format!("HF://{}@{}", self.repository.id(), self.configured)
+        self.wanted.identity(&self.configured)
     }
 
     /// What is wanted of the source: equal for equal wishes.
     pub fn fingerprint(&self) -> String {
-        self.selection.fingerprint(&self.repository)
+        self.selection.fingerprint(self.wanted.within())
     }
 
     /// What the engine is given once the files lie in `folder`.
     pub fn model_path(&self, folder: &Path) -> PathBuf {
-        self.selection.model_path(&self.repository, folder)
+        self.selection.model_path(self.wanted.file(), folder)
+    }
+
+    /// Whether all that is asked stays on this machine: no proxy may come between, which would see what goes
+    /// along.
+    pub fn is_local(&self) -> bool {
+        self.site.is_local()
+    }
+
+    /// The same talk, where there is a login for the registry, or none.
+    #[must_use]
+    pub fn with_login(self, logged_in: bool) -> Self {
+        let site = match self.site {
+            Site::Registry(pass) => Site::Registry(pass.with_login(logged_in)),
+            hub @ Site::Hub(_) => hub,
+        };
+        Self { site, ..self }
     }
 
     /// The same talk about the `commit` that an earlier, unfinished download began with.
     pub fn pinned_to(&self, commit: &str) -> Result<Self, Failure> {
-        let first =
-            self.hub.list_url(&self.repository.id(), commit).map_err(|error| bad_source(&error))?;
-        let state = State::At(first.clone());
-        Ok(Self { revision: commit.to_owned(), first, state, ..self.clone() })
+        let mut pinned = self.clone();
+        let first = pinned.wanted.begin(commit).map_err(|error| bad_source(&error))?;
+        pinned.state = State::At(first);
+        commit.clone_into(&mut pinned.revision);
+        Ok(pinned)
     }
 
     /// The transfer of one `file` of the plan, of which the first `have` bytes are here already.
     pub fn transfer(&self, file: RemoteFile, have: u64) -> Transfer {
-        let named = (self.repository.id(), self.revision.clone());
-        Transfer::new(file, named, &self.hub, &self.patience, have)
+        let named = (self.wanted.id(), self.revision.clone());
+        Transfer::new(file, named, self.site.clone(), &self.patience, have)
     }
 
     /// What to do now.
@@ -138,15 +156,19 @@ impl Conversation {
     pub fn next(&mut self) -> Step {
         match &self.state {
             State::At(url) => Step::Ask(Request {
-                with_token: self.hub.may_see_token(url),
+                authorization: self.site.authorization(url),
                 url: url.clone(),
-                headers: vec![("accept", "application/json".to_owned())],
+                headers: vec![("accept", self.wanted.accept().to_owned())],
                 purpose: Purpose::List,
             }),
+            State::LettingIn { service, .. } => Step::Ask(Request::for_token(service)),
             State::Pause(wait, why) => {
                 let step = Step::Wait(*wait, why.clone());
                 self.redirects = 0;
-                self.state = State::At(self.first.clone());
+                self.state = match self.wanted.begin(&self.revision) {
+                    Ok(first) => State::At(first),
+                    Err(error) => State::End(Err(bad_source(&error))),
+                };
                 step
             }
             State::End(Ok(plan)) => Step::Save(plan.clone()),
@@ -156,20 +178,31 @@ impl Conversation {
 
     /// The answer to the last request, read whole.
     pub fn answered(&mut self, head: &Head, body: &[u8]) {
-        let State::At(url) = &self.state else { return };
+        let url = match &self.state {
+            State::At(url) => url.clone(),
+            State::LettingIn { back, .. } => {
+                let back = back.clone();
+                return self.let_in(head, body, back);
+            }
+            _ => return,
+        };
         let asked = Asked {
-            hub: &self.hub,
-            repository: &self.repository.id(),
+            site: &self.site,
+            repository: &self.wanted.id(),
             revision: &self.revision,
-            url,
+            url: &url,
         };
         match judge(head, &asked) {
-            Verdict::Answer => match Listing::parse(body) {
-                Ok(listing) => self.state = State::End(self.of_commit(&listing)),
-                Err(error) => self.broken(&format!("the hub's list of files is wrong: {error}")),
-            },
+            Verdict::Answer => self.heard(head, body),
+            Verdict::Challenged => {
+                self.state = match self.site.challenged(head) {
+                    Reply::Again => State::At(url),
+                    Reply::Token(service) => State::LettingIn { service, back: url },
+                    Reply::Never(failure) => State::End(Err(failure)),
+                };
+            }
             Verdict::Moved(_) if self.redirects >= MOST_REDIRECTS => {
-                self.broken("the hub redirects in a circle");
+                self.broken("it redirects in a circle");
             }
             Verdict::Moved(target) => {
                 self.redirects += 1;
@@ -180,6 +213,35 @@ impl Conversation {
         }
     }
 
+    /// What was asked for has come.
+    fn heard(&mut self, head: &Head, body: &[u8]) {
+        self.site.anew();
+        match self.wanted.hear(&self.revision, head, body) {
+            Heard::Listed(listing) => {
+                let plan = self.wanted.plan(&self.selection, &self.revision, listing);
+                self.state = State::End(plan);
+            }
+            Heard::Next(url) => {
+                self.redirects = 0;
+                self.state = State::At(url);
+            }
+            Heard::Broken(why) => self.broken(&why),
+            Heard::Never(failure) => self.state = State::End(Err(failure)),
+        }
+    }
+
+    /// The answer to a request for a token.
+    fn let_in(&mut self, head: &Head, body: &[u8], back: Url) {
+        match self.site.told(head) {
+            Told::Read => match self.site.take(body) {
+                Ok(()) => self.state = State::At(back),
+                Err(why) => self.again(&why, None),
+            },
+            Told::Later { why, after } => self.again(&why, after),
+            Told::Never(failure) => self.state = State::End(Err(failure)),
+        }
+    }
+
     /// No answer came, or not all of it.
     pub fn broken(&mut self, why: &str) {
         self.again(why, None);
@@ -187,55 +249,18 @@ impl Conversation {
 
     fn again(&mut self, why: &str, after: Option<Duration>) {
         self.failures += 1;
+        self.site.anew();
         self.state = match self.patience.wait(self.failures, after) {
             Some(wait) => State::Pause(wait, why.to_owned()),
             None => State::End(Err(Failure::new(
                 Reason::DownloadFailed,
                 format!(
-                    "the files of {} cannot be listed: {why} ({} times); check the network and \
-                     HF_ENDPOINT",
-                    self.repository.id(),
-                    self.failures
+                    "the files of {} cannot be listed: {why} ({} times); {}",
+                    self.wanted.id(),
+                    self.failures,
+                    self.site.advice()
                 ),
             ))),
         };
-    }
-
-    /// The plan, unless the hub was asked for one commit and answers with another: what is asked for by its
-    /// digest is not to be taken on trust.
-    fn of_commit(&self, listing: &Listing) -> Result<Plan, Failure> {
-        let asked = &self.revision;
-        let whole =
-            asked.len() == COMMIT_LENGTH && asked.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match &listing.commit {
-            Some(commit) if whole && !commit.eq_ignore_ascii_case(asked) => {
-                let id = self.repository.id();
-                let message = format!(
-                    "the hub was asked for commit {asked} of {id} and answered with {commit}; ask \
-                     the hub itself instead of a mirror (HF_ENDPOINT)"
-                );
-                Err(Failure::new(Reason::DigestMismatch, message))
-            }
-            _ => self.plan(listing),
-        }
-    }
-
-    fn plan(&self, listing: &Listing) -> Result<Plan, Failure> {
-        let id = self.repository.id();
-        let revision = listing.commit.as_deref().unwrap_or(&self.revision);
-        let mut files = Vec::new();
-        for listed in self.selection.choose(&self.repository, &listing.files)? {
-            let url = self
-                .hub
-                .file_url(&id, revision, &listed.path)
-                .map_err(|error| bad_source(&error))?;
-            files.push(RemoteFile {
-                path: listed.path,
-                size: listed.size,
-                digest: listed.digest,
-                url,
-            });
-        }
-        Ok(Plan { commit: listing.commit.clone(), files })
     }
 }

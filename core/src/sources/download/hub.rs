@@ -7,10 +7,17 @@ use super::super::RelativePath;
 
 /// An address that cannot be a hub's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the hub's address `{endpoint}` {problem}; write it like https://huggingface.co")]
+#[error("the address `{endpoint}` {problem}; write it like https://huggingface.co")]
 pub struct BadEndpoint {
     endpoint: String,
     problem: &'static str,
+}
+
+impl BadEndpoint {
+    /// An address that no URL can be made of.
+    pub(crate) fn not_a_url(endpoint: &str) -> Self {
+        Self { endpoint: endpoint.to_owned(), problem: "is not a URL" }
+    }
 }
 
 /// Where a hub answers: `HF_ENDPOINT`, by default `https://huggingface.co`.
@@ -93,7 +100,8 @@ fn segment(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
-fn stays_on_this_machine(url: &Url) -> bool {
+/// Whether what is sent to `url` never reaches a network.
+pub(crate) fn stays_on_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),

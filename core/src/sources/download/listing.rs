@@ -36,20 +36,20 @@ impl Digest {
     }
 }
 
-/// A repository at one commit.
+/// A repository at one commit, or an artifact.
 #[derive(Debug)]
-pub(super) struct Listing {
-    /// The commit, where the hub says it.
-    pub(super) commit: Option<String>,
-    pub(super) files: Vec<Listed>,
+pub(crate) struct Listing {
+    /// The commit, where the hub says it; an artifact's digest.
+    pub(crate) commit: Option<String>,
+    pub(crate) files: Vec<Listed>,
 }
 
 /// A file as it is listed.
-#[derive(Clone, Debug)]
-pub(super) struct Listed {
-    pub(super) path: RelativePath,
-    pub(super) size: Option<u64>,
-    pub(super) digest: Option<Digest>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) path: RelativePath,
+    pub(crate) size: Option<u64>,
+    pub(crate) digest: Option<Digest>,
 }
 
 /// An answer that is no list of files.

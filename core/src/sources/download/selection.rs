@@ -11,6 +11,15 @@ use super::listing::Listed;
 use super::pattern;
 use crate::activation::{Failure, Reason};
 
+/// What is chosen from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct From<'a> {
+    /// What it is called in messages.
+    pub(super) id: &'a str,
+    /// The file or folder of it that the source itself names.
+    pub(super) within: Option<&'a RelativePath>,
+}
+
 /// What is wanted of a repository. The default is all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
@@ -57,17 +66,18 @@ impl Selection {
         }
     }
 
-    /// What the engine is given once the repository lies in `folder`.
-    pub fn model_path(&self, repository: &Repository, folder: &Path) -> PathBuf {
-        match self.file.as_ref().or(repository.path.as_ref()) {
+    /// What the engine is given once the source lies in `folder`; `named` is the file or folder that the source
+    /// itself names.
+    pub fn model_path(&self, named: Option<&RelativePath>, folder: &Path) -> PathBuf {
+        match self.file.as_ref().or(named) {
             Some(path) => path.below(folder),
             None => folder.to_path_buf(),
         }
     }
 
     /// One text that is equal for equal wishes, for a record of what has been fetched.
-    pub fn fingerprint(&self, repository: &Repository) -> String {
-        let path = repository.path.as_ref().map(RelativePath::as_str);
+    pub fn fingerprint(&self, within: Option<&RelativePath>) -> String {
+        let path = within.map(RelativePath::as_str);
         let file = self.file.as_ref().map(RelativePath::as_str);
         let beside = self.beside.iter().map(RelativePath::as_str).collect::<Vec<_>>();
         serde_json::json!([path, file, beside, self.allow, self.ignore]).to_string()
@@ -76,18 +86,18 @@ impl Selection {
     /// The files of `listed` that are wanted, or why that cannot be.
     pub(super) fn choose(
         &self,
-        repository: &Repository,
+        from: &From<'_>,
         listed: &[Listed],
     ) -> Result<Vec<Listed>, Failure> {
-        for named in self.file.iter().chain(&self.beside).chain(&repository.path) {
+        for named in self.file.iter().chain(&self.beside).chain(from.within) {
             let is_there = |listed: &Listed| is_or_is_below(&listed.path, named);
             if !listed.iter().any(is_there) {
-                return Err(missing(repository, named, listed));
+                return Err(missing(from.id, named, listed));
             }
         }
         let chosen = listed
             .iter()
-            .filter(|listed| self.wants(repository, &listed.path))
+            .filter(|listed| self.wants(from.within, &listed.path))
             .cloned()
             .collect::<Vec<_>>();
         if chosen.is_empty() {
@@ -96,16 +106,14 @@ impl Selection {
                 format!(
                     "no file of {} is left by config.hfAllowPatterns {:?} and \
                      config.hfIgnorePatterns {:?}; loosen them",
-                    repository.id(),
-                    self.allow,
-                    self.ignore
+                    from.id, self.allow, self.ignore
                 ),
             ));
         }
         Ok(chosen)
     }
 
-    fn wants(&self, repository: &Repository, path: &RelativePath) -> bool {
+    fn wants(&self, within: Option<&RelativePath>, path: &RelativePath) -> bool {
         let mut named = self.file.iter().chain(&self.beside);
         if named.any(|named| path == named || is_part_of(path, named)) {
             return true;
@@ -113,12 +121,12 @@ impl Selection {
         if self.ignore.iter().any(|pattern| pattern::matches(pattern, path.as_str())) {
             return false;
         }
-        if let Some(within) = &repository.path
+        if let Some(within) = within
             && (is_or_is_below(path, within) || is_part_of(path, within))
         {
             return self.allow.is_empty() || self.allows(path);
         }
-        match (self.allow.is_empty(), &repository.path, &self.file) {
+        match (self.allow.is_empty(), within, &self.file) {
             (false, None, _) => self.allows(path),
             (true, None, None) => true,
             _ => false,
@@ -147,7 +155,7 @@ fn is_part_of(path: &RelativePath, first: &RelativePath) -> bool {
     split(first).is_some_and(|whole| split(path) == Some(whole))
 }
 
-fn missing(repository: &Repository, named: &RelativePath, listed: &[Listed]) -> Failure {
+fn missing(id: &str, named: &RelativePath, listed: &[Listed]) -> Failure {
     let wanted = named.file_name().to_ascii_lowercase();
     let distance = |path: &RelativePath| {
         strsim::damerau_levenshtein(&wanted, &path.file_name().to_ascii_lowercase())
@@ -157,10 +165,7 @@ fn missing(repository: &Repository, named: &RelativePath, listed: &[Listed]) -> 
         || "the repository is empty".to_owned(),
         |nearest| format!("the nearest name there is `{nearest}`"),
     );
-    Failure::new(
-        Reason::BadSource,
-        format!("{} has no file or folder `{named}`; {hint}", repository.id()),
-    )
+    Failure::new(Reason::BadSource, format!("{id} has no file or folder `{named}`; {hint}"))
 }
 
 fn text<'a>(

@@ -8,10 +8,12 @@ use std::time::Duration;
 use url::Url;
 
 use super::conversation::MOST_REDIRECTS;
+use super::site::Site;
 use super::verdict::{Asked, Verdict, judge};
-use super::{Digest, Head, Hub, Patience, Purpose, RemoteFile, Request};
+use super::{Digest, Head, Patience, Purpose, RemoteFile, Request};
 use crate::activation::{Failure, Reason};
 use crate::sources::RelativePath;
+use crate::sources::oci::{Reply, Told};
 
 /// What to do next about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,17 +39,19 @@ pub enum Body {
         /// The offset of the body's first byte.
         at: u64,
     },
+    /// Read it whole, it is small, and call `told` with it, or `broken`.
+    Read,
     /// Drop it unread and call `next`.
     Drop,
 }
 
-/// The talk with a hub, and the storage behind it, about one file.
+/// The talk with a hub or a registry, and the storage behind it, about one file.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     file: RemoteFile,
     repository: String,
     revision: String,
-    hub: Hub,
+    site: Site,
     patience: Patience,
     /// Bytes of the file that are here, from its beginning.
     have: u64,
@@ -68,6 +72,8 @@ pub struct Transfer {
 #[derive(Clone, Debug)]
 enum State {
     At(Url),
+    /// A token is asked for there, with which the file is asked for once more.
+    LettingIn(Url),
     Pause(Duration, String),
     Verify,
     Publish,
@@ -82,7 +88,7 @@ impl Transfer {
     pub(super) fn new(
         file: RemoteFile,
         (repository, revision): (String, String),
-        hub: &Hub,
+        site: Site,
         patience: &Patience,
         have: u64,
     ) -> Self {
@@ -94,7 +100,7 @@ impl Transfer {
         let mut transfer = Self {
             repository,
             revision,
-            hub: hub.clone(),
+            site,
             patience: patience.clone(),
             have,
             best: have,
@@ -126,6 +132,7 @@ impl Transfer {
     pub fn next(&mut self) -> TransferStep {
         match &self.state {
             State::At(url) => TransferStep::Ask(self.request(url)),
+            State::LettingIn(url) => TransferStep::Ask(Request::for_token(url)),
             State::Pause(wait, why) => {
                 let step = TransferStep::Wait(*wait, why.clone());
                 self.begin();
@@ -162,24 +169,37 @@ impl Transfer {
         // A compressed body has neither the length nor the ranges of the file.
         let mut headers = vec![("accept-encoding", "identity".to_owned())];
         if self.have > 0 {
-            headers.push(("range", format!("bytes={}-", self.have)));
+            let last = self.length.filter(|_| self.site.closes_ranges());
+            let last = last.map(|length| length.saturating_sub(1).to_string()).unwrap_or_default();
+            headers.push(("range", format!("bytes={}-{last}", self.have)));
             if let Some(tag) = &self.tag {
                 headers.push(("if-range", tag.clone()));
             }
         }
-        let with_token = self.hub.may_see_token(url);
-        Request { url: url.clone(), headers, with_token, purpose: Purpose::File }
+        let authorization = self.site.authorization(url);
+        Request { url: url.clone(), headers, authorization, purpose: Purpose::File }
     }
 
     /// The answer to the last request; its body has not been read.
     pub fn head(&mut self, head: &Head) -> Body {
-        let State::At(url) = &self.state else { return Body::Drop };
+        let url = match &self.state {
+            State::At(url) => url,
+            State::LettingIn(_) => return self.let_in(head),
+            _ => return Body::Drop,
+        };
         let asked =
-            Asked { hub: &self.hub, repository: &self.repository, revision: &self.revision, url };
+            Asked { site: &self.site, repository: &self.repository, revision: &self.revision, url };
         match judge(head, &asked) {
-            Verdict::Answer => self.content(head),
+            Verdict::Answer => {
+                self.site.anew();
+                self.content(head)
+            }
+            Verdict::Challenged => {
+                self.challenged(head);
+                Body::Drop
+            }
             Verdict::Moved(_) if self.redirects >= MOST_REDIRECTS => {
-                self.again("the hub redirects in a circle", None);
+                self.again("it redirects in a circle", None);
                 Body::Drop
             }
             Verdict::Moved(target) => {
@@ -195,6 +215,32 @@ impl Transfer {
                 self.state = State::Failed(failure);
                 Body::Drop
             }
+        }
+    }
+
+    /// The site wants to know who asks: the same is asked for again, perhaps after a token was got.
+    fn challenged(&mut self, head: &Head) {
+        self.state = match self.site.challenged(head) {
+            Reply::Again => State::At(self.file.url.clone()),
+            Reply::Token(url) => State::LettingIn(url),
+            Reply::Never(failure) => State::Failed(failure),
+        };
+    }
+
+    fn let_in(&mut self, head: &Head) -> Body {
+        match self.site.told(head) {
+            Told::Read => return Body::Read,
+            Told::Later { why, after } => self.again(&why, after),
+            Told::Never(failure) => self.state = State::Failed(failure),
+        }
+        Body::Drop
+    }
+
+    /// The body that was to be read whole.
+    pub fn told(&mut self, body: &[u8]) {
+        match self.site.take(body) {
+            Ok(()) => self.state = State::At(self.file.url.clone()),
+            Err(why) => self.again(&why, None),
         }
     }
 
@@ -314,7 +360,7 @@ impl Transfer {
         self.state = State::Failed(Failure::new(
             Reason::DigestMismatch,
             format!(
-                "{} of {} is not what its digest says, after {} downloads; the hub, its mirror or \
+                "{} of {} is not what its digest says, after {} downloads; where it comes from, a mirror or \
                  a proxy on the way damages it",
                 self.file.path, self.repository, self.mismatches
             ),
@@ -323,6 +369,7 @@ impl Transfer {
 
     fn again(&mut self, why: &str, after: Option<Duration>) {
         self.failures += 1;
+        self.site.anew();
         self.state = match self.patience.wait(self.failures.max(self.restarts), after) {
             Some(wait) => State::Pause(wait, why.to_owned()),
             None => State::Failed(Failure::new(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::site::Site;
 use super::{Head, Hub};
 use crate::activation::{Failure, Reason};
 
@@ -16,13 +17,15 @@ pub(super) enum Verdict {
     Moved(Url),
     /// It may work later, after at least this long if the other side said so.
     Later { why: String, after: Option<Duration> },
+    /// The site wants to know who asks.
+    Challenged,
     /// It will not work until somebody changes something.
     Never(Failure),
 }
 
 /// Who is asked, for messages.
 pub(super) struct Asked<'a> {
-    pub(super) hub: &'a Hub,
+    pub(super) site: &'a Site,
     pub(super) repository: &'a str,
     pub(super) revision: &'a str,
     /// The URL that gave this answer.
@@ -34,9 +37,10 @@ pub(super) fn judge(head: &Head, asked: &Asked<'_>) -> Verdict {
         200 | 206 | 416 => Verdict::Answer,
         301 | 302 | 303 | 307 | 308 => moved(head, asked),
         // Storage refuses a signed address that has expired; the hub signs a new one.
-        401 | 403 | 404 if !asked.hub.owns(asked.url) => later(head, asked),
-        401 | 403 => Verdict::Never(refused(head, asked)),
-        404 | 410 => Verdict::Never(not_found(head, asked)),
+        401 | 403 | 404 if !asked.site.owns(asked.url) => later(head, asked),
+        401 if asked.site.asks_back() => Verdict::Challenged,
+        401 | 403 => Verdict::Never(asked.site.refused(head, asked)),
+        404 | 410 => Verdict::Never(asked.site.not_found(head, asked)),
         408 | 425 | 429 | 500..=599 => later(head, asked),
         status => Verdict::Never(Failure::new(
             Reason::DownloadFailed,
@@ -62,7 +66,7 @@ fn moved(head: &Head, asked: &Asked<'_>) -> Verdict {
 fn bad_redirect(asked: &Asked<'_>, how: &str) -> Failure {
     Failure::new(
         Reason::DownloadFailed,
-        format!("{} redirects {how}; check HF_ENDPOINT", host(asked.url)),
+        format!("{} redirects {how}; {}", host(asked.url), asked.site.advice()),
     )
 }
 
@@ -72,8 +76,9 @@ fn later(head: &Head, asked: &Asked<'_>) -> Verdict {
     Verdict::Later { why: format!("{} answered {}", host(asked.url), head.status), after }
 }
 
-fn refused(head: &Head, asked: &Asked<'_>) -> Failure {
-    let Asked { hub, repository, url, .. } = asked;
+/// What a hub means by 401 and 403.
+pub(super) fn refused_by(hub: &Hub, head: &Head, asked: &Asked<'_>) -> Failure {
+    let Asked { repository, url, .. } = asked;
     let page = format!("{}/{repository}", hub.as_str());
     if !hub.may_see_token(url) {
         return Failure::new(
@@ -102,8 +107,9 @@ fn refused(head: &Head, asked: &Asked<'_>) -> Failure {
     }
 }
 
-fn not_found(head: &Head, asked: &Asked<'_>) -> Failure {
-    let Asked { hub, repository, revision, .. } = asked;
+/// What a hub means by 404.
+pub(super) fn not_found_by(hub: &Hub, head: &Head, asked: &Asked<'_>) -> Failure {
+    let Asked { repository, revision, .. } = asked;
     let page = format!("{}/{repository}", hub.as_str());
     let message = match head.header("x-error-code") {
         Some("RevisionNotFound") => {

@@ -46,7 +46,6 @@ pub(super) async fn find(
             }
             Ok(ModelPlace::Path(path.to_string_lossy().into_owned()))
         }
-        Place::ByEngine(_) => Ok(ModelPlace::Reference(text.to_owned())),
         Place::Downloaded { folder, .. } => {
             before_download()?;
             let model = flexinfer_fetching::fetch(

@@ -133,6 +133,41 @@ fn a_parked_model_is_offered_to_nobody() {
 }
 
 #[test]
+fn what_fetches_from_a_registry_has_the_logins_that_images_are_pulled_with() {
+    let spec = json!({
+        "backend": "vllm", "source": "oci://reg.test/a/b:v1", "gpu": { "count": 1 },
+        "cache": { "strategy": "None" },
+    });
+    let mut sample = Sample::new(spec.clone()).on_nvidia().annotated(keys::PULL_SECRETS, "mine");
+    sample.settings.pull_secrets = vec!["ours".to_owned()];
+    sample.settings.insecure_registries = vec!["reg.test".to_owned(), "other.test:80".to_owned()];
+    let pod = sample.pod();
+    let volume = pod.volumes.unwrap().into_iter().find(|volume| volume.name == "registry-logins");
+    let sources = volume.unwrap().projected.unwrap().sources.unwrap();
+    let secrets = sources.into_iter().map(|source| source.secret.unwrap()).collect::<Vec<_>>();
+    let seen = secrets.iter().map(|secret| (secret.name.as_str(), secret.optional));
+    assert_eq!(seen.collect::<Vec<_>>(), [("ours", Some(true)), ("mine", Some(true))]);
+    let item = &secrets[0].items.as_ref().unwrap()[0];
+    assert_eq!((item.key.as_str(), item.path.as_str()), (".dockerconfigjson", "ours.json"));
+    let fetch = &pod.init_containers.unwrap()[0];
+    let told = |name: &str| {
+        let variable = fetch.env.as_ref().unwrap().iter().find(|known| known.name == name);
+        variable.and_then(|variable| variable.value.clone())
+    };
+    let files = "/registry-logins/ours.json,/registry-logins/mine.json";
+    assert_eq!(told("FETCH_REGISTRY_LOGINS").as_deref(), Some(files));
+    assert_eq!(told("FLEXINFER_INSECURE_REGISTRIES").as_deref(), Some("reg.test,other.test:80"));
+    assert_eq!(told("HF_TOKEN"), None, "the hub's token is not for registries");
+    let mounts = fetch.volume_mounts.as_ref().unwrap();
+    assert!(mounts.iter().any(|mount| mount.mount_path == "/registry-logins"));
+    let engine = &pod.containers[0].volume_mounts.as_ref().unwrap();
+    assert!(engine.iter().all(|mount| mount.name != "registry-logins"), "engines have no logins");
+
+    let plain = Sample::new(spec).on_nvidia().pod();
+    assert!(plain.volumes.unwrap().iter().all(|volume| volume.name != "registry-logins"));
+}
+
+#[test]
 fn a_pod_fetches_onto_a_claim_what_no_job_has() {
     let initial = |source: &str, cache: Value| {
         let mut spec = json!({ "backend": "vllm", "source": source, "gpu": { "count": 1 } });

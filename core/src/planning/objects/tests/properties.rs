@@ -8,13 +8,14 @@ use proptest::sample::select;
 use super::super::names::{is_label_value, is_object_name, is_service_name};
 use super::*;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "HF://org/name",
     "HF://Org/Name@v1:sub/m.gguf",
     "pvc://claim/a/m.gguf",
     "pvc://claim",
     "file:///var/lib/flexinfer/models/m.gguf",
     "file:///opt/m.gguf",
+    "oci://reg.test:5000/org/name:v1",
     "ollama://llama3.2:1b",
 ];
 

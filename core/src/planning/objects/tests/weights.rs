@@ -2,6 +2,7 @@
 
 use super::super::weights::Held;
 use super::*;
+use crate::backends::ModelPlace;
 
 fn weights(spec: Value) -> Result<Weights, Refusal> {
     let sample = Sample::new(spec);
@@ -22,6 +23,27 @@ fn a_source_on_the_hub_is_fetched_once_onto_a_claim() {
     assert!(matches!(&weights.filling, Filling::ByJob(works) if works.len() == 1));
     let folder = "/models/huggingface/org/name/refs%2Fpr%2F1";
     assert_eq!(weights.folder.as_deref(), Some(folder));
+}
+
+#[test]
+fn an_artifact_of_a_registry_is_fetched_as_a_repository_is() {
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let weights = from(&format!("oci://reg.test:5000/org/name@{digest}"), json!({}));
+    assert!(matches!(&weights.filling, Filling::ByJob(works) if works.len() == 1));
+    let folder = format!("/models/oci/reg.test%3A5000/org/name@{}", digest.replace(':', "%3A"));
+    assert_eq!(weights.folder, Some(folder));
+}
+
+#[test]
+fn what_ollama_would_pull_is_fetched_for_an_engine_that_cannot() {
+    let of = |backend: &str| {
+        weights(json!({ "backend": backend, "source": "ollama://llama3.2:1b" })).unwrap()
+    };
+    let fetched = of("llamacpp");
+    assert!(matches!(&fetched.filling, Filling::ByJob(_)));
+    let file = "/models/ollama/registry.ollama.ai/library/llama3.2@1b/model.gguf";
+    assert_eq!(fetched.place, ModelPlace::Path(file.to_owned()));
+    assert_eq!(of("ollama").filling, Filling::Nothing);
 }
 
 #[test]
@@ -77,7 +99,7 @@ fn what_cannot_be_kept_is_told_with_the_field() {
     })), @"spec.cache.pvcName: `Not A Claim` cannot be the name of a claim: use a-z, 0-9, `-` and `.`");
     insta::assert_snapshot!(refusal(json!({
         "backend": "diffusers", "source": "pvc://a/b", "config": { "vaeRepo": "a/b" },
-    })), @"spec.config.vaeRepo: is fetched beside a source on the hub only; put the autoencoder beside the model and name it in config.vaePath");
+    })), @"spec.config.vaeRepo: is fetched beside a source that is downloaded only; put the autoencoder beside the model and name it in config.vaePath");
 }
 
 #[test]

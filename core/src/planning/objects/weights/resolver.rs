@@ -13,7 +13,6 @@ use crate::effective::Effective;
 use crate::ids::GroupId;
 use crate::planning::objects::{Refusal, Settings, names};
 use crate::sources::download::Selection;
-use crate::sources::huggingface::Repository;
 use crate::sources::{Place, RelativePath, Roots, Source, file, pvc};
 
 /// `cache.hostPath` of a Model that names none.
@@ -36,13 +35,15 @@ impl Resolver<'_> {
             return self.without_source();
         };
         let weights = match text.parse::<Source>()? {
-            Source::Ollama(_) => self.by_engine(text)?,
-            Source::HuggingFace(repository) => self.on_hub(&repository)?,
+            Source::Ollama(_) if self.backend.fetches_model() => self.by_engine(text)?,
+            source @ (Source::HuggingFace(_) | Source::Oci(_) | Source::Ollama(_)) => {
+                self.downloaded(&source)?
+            }
             Source::Pvc(location) => self.on_claim(&location)?,
             Source::File(location) => self.on_file(&location)?,
         };
         if self.model.spec.config.contains_key("vaeRepo") && weights.autoencoder.is_none() {
-            let message = "is fetched beside a source on the hub only; put the autoencoder beside the \
+            let message = "is fetched beside a source that is downloaded only; put the autoencoder beside the \
                            model and name it in config.vaePath";
             return Err(Refusal::field("spec.config.vaeRepo", message));
         }
@@ -65,14 +66,11 @@ impl Resolver<'_> {
         Ok(weights)
     }
 
-    fn on_hub(&self, repository: &Repository) -> Result<Weights, Refusal> {
+    fn downloaded(&self, source: &Source) -> Result<Weights, Refusal> {
         let selection = Selection::from_config(&self.model.spec.config)?;
-        let (folder, path) = placed(repository, &selection);
-        let mut works = vec![Work::Fetch {
-            source: Source::HuggingFace(repository.clone()).to_string(),
-            selection,
-            folder: folder.clone(),
-        }];
+        let (folder, path) = placed(source, &selection);
+        let source = source.to_string();
+        let mut works = vec![Work::Fetch { source, selection, folder: folder.clone() }];
         let mut weights = self.kept(self.strategy(), ModelPlace::Path(path))?;
         weights.folder = Some(folder);
         if let Some((source, folder)) = self.autoencoder()? {
@@ -92,9 +90,9 @@ impl Resolver<'_> {
         let Some(text) = config.text("vaeRepo")? else { return Ok(None) };
         let source = if text.contains("://") { text.to_owned() } else { format!("HF://{text}") };
         match source.parse::<Source>() {
-            Ok(Source::HuggingFace(repository)) => {
-                let (folder, _) = placed(&repository, &Selection::default());
-                Ok(Some((Source::HuggingFace(repository).to_string(), folder)))
+            Ok(source @ Source::HuggingFace(_)) => {
+                let (folder, _) = placed(&source, &Selection::default());
+                Ok(Some((source.to_string(), folder)))
             }
             Ok(_) => Err(Refusal::field("spec.config.vaeRepo", "must be a repository: org/name")),
             Err(error) => Err(Refusal::field("spec.config.vaeRepo", &error.to_string())),
@@ -250,14 +248,13 @@ fn folder_of(path: &str) -> String {
     }
 }
 
-/// Where `repository` lies below [`MODELS`], and what of it the engine is given.
-fn placed(repository: &Repository, selection: &Selection) -> (String, String) {
+/// Where `source` lies below [`MODELS`], and what of it the engine is given.
+fn placed(source: &Source, selection: &Selection) -> (String, String) {
     let roots =
         Roots { manifests: PathBuf::new(), data: PathBuf::from(MODELS), claims: BTreeMap::new() };
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    match Source::HuggingFace(repository.clone()).place(&roots, selection) {
+    match source.place(&roots, selection) {
         Place::Downloaded { folder, model } => (text(folder), text(model)),
         Place::Here(path) => (text(path.clone()), text(path)),
-        Place::ByEngine(name) => (MODELS.to_owned(), name),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::super::{Conversation, Digest, Head, Hub, Selection, Step};
-use super::{COMMIT, head, hub, patience, source};
+use super::super::{Authorization, Conversation, Digest, Head, Hub, Selection, Step};
+use super::{COMMIT, head, source, terms, terms_with};
 use crate::activation::{Failure, Reason};
 
 fn conversation(text: &str) -> Conversation {
     let all = Selection::default();
-    source(text).conversation(&all, &hub(), &patience()).unwrap().unwrap()
+    source(text).conversation(&all, &terms()).unwrap().unwrap()
 }
 
 fn asked(conversation: &mut Conversation) -> super::super::Request {
@@ -34,7 +34,7 @@ fn files_are_listed_at_the_revision_and_asked_for_at_the_commit() {
         request.url.as_str(),
         "https://hub.test/api/models/Org/Name/revision/refs%2Fpr%2F1?blobs=true"
     );
-    assert!(request.with_token);
+    assert_eq!(request.authorization, Authorization::HubToken);
     let sha256 = "AB".repeat(32);
     let body = format!(
         r#"{{"sha":"{COMMIT}","siblings":[
@@ -85,7 +85,7 @@ fn sec_06_a_hub_that_answers_with_another_commit_than_was_asked_for_is_not_belie
 #[test]
 fn an_unfinished_download_goes_on_at_its_commit() {
     let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &hub(), &patience())
+        .conversation(&Selection::default(), &terms())
         .unwrap()
         .unwrap()
         .pinned_to(COMMIT)
@@ -95,8 +95,8 @@ fn an_unfinished_download_goes_on_at_its_commit() {
 
 #[test]
 fn sources_that_we_do_not_download_have_no_conversation() {
-    for text in ["file:///x", "pvc://c/x", "ollama://m"] {
-        let talk = source(text).conversation(&Selection::default(), &hub(), &patience());
+    for text in ["file:///x", "pvc://c/x"] {
+        let talk = source(text).conversation(&Selection::default(), &terms());
         assert!(talk.unwrap().is_none(), "{text}");
     }
 }
@@ -104,7 +104,7 @@ fn sources_that_we_do_not_download_have_no_conversation() {
 #[test]
 fn two_different_revisions_are_refused() {
     let selection = Selection { revision: Some("dev".to_owned()), ..Selection::default() };
-    let talk = |text| source(text).conversation(&selection, &hub(), &patience());
+    let talk = |text| source(text).conversation(&selection, &terms());
     assert_eq!(talk("hf://o/n@main").unwrap_err().reason, Reason::BadSource);
     assert!(talk("hf://o/n@dev").is_ok());
     assert!(asked(&mut talk("hf://o/n").unwrap().unwrap()).url.path().ends_with("/dev"));
@@ -127,13 +127,14 @@ fn sec_07_the_token_goes_to_the_hubs_own_origin_only() {
     ] {
         let hub = Hub::at(endpoint).unwrap();
         let mut talk = source("hf://o/n")
-            .conversation(&Selection::default(), &hub, &patience())
+            .conversation(&Selection::default(), &terms_with(hub))
             .unwrap()
             .unwrap();
         asked(&mut talk);
         talk.answered(&head(302, &[("Location", location)]), b"");
         let request = asked(&mut talk);
-        assert_eq!(request.with_token, with_token, "{endpoint} to {location}");
+        let goes_along = request.authorization == Authorization::HubToken;
+        assert_eq!(goes_along, with_token, "{endpoint} to {location}");
     }
 }
 
@@ -227,7 +228,7 @@ fn an_endpoint_that_cannot_be_a_hub_is_refused() {
     }
     let mirror = Hub::at("https://mirror.test/hf/").unwrap();
     let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &mirror, &patience())
+        .conversation(&Selection::default(), &terms_with(mirror))
         .unwrap()
         .unwrap();
     assert!(asked(&mut talk).url.as_str().starts_with("https://mirror.test/hf/api/models/o/n/"));

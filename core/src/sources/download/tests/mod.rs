@@ -4,7 +4,7 @@ mod conversation;
 mod selection;
 mod transfer;
 
-use super::{Head, Hub, Patience};
+use super::{Head, Hub, Patience, Terms};
 use crate::sources::Source;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -20,6 +20,14 @@ fn hub() -> Hub {
 
 fn patience() -> Patience {
     Patience { attempts: 3, ..Patience::default() }
+}
+
+fn terms() -> Terms {
+    terms_with(hub())
+}
+
+fn terms_with(hub: Hub) -> Terms {
+    Terms { patience: patience(), ..Terms::with(hub) }
 }
 
 fn source(text: &str) -> Source {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::super::listing::Listed;
+use super::super::selection::From;
 use super::super::{Selection, Step};
-use super::{head, hub, patience, source};
+use super::{head, source, terms};
 use crate::activation::{Failure, Reason};
 use crate::sources::{BadSource, RelativePath, Source};
 
@@ -35,7 +36,8 @@ fn chosen(text: &str, config: Value) -> Result<Vec<String>, Failure> {
         size: None,
         digest: None,
     });
-    let chosen = selection.choose(&repository, &listed)?;
+    let from = From { id: &repository.id(), within: repository.path.as_ref() };
+    let chosen = selection.choose(&from, &listed)?;
     Ok(chosen.into_iter().map(|listed| listed.path.to_string()).collect())
 }
 
@@ -115,17 +117,15 @@ fn the_engine_is_given_the_named_file_or_the_folder() {
         ("hf://o/n:a/b", json!({}), "/d/a/b"),
     ] {
         let Source::HuggingFace(repository) = source(text) else { panic!("{text}") };
-        let path = selection(config).unwrap().model_path(&repository, folder);
+        let path = selection(config).unwrap().model_path(repository.path.as_ref(), folder);
         assert_eq!(path, PathBuf::from(wanted), "{text}");
     }
 }
 
 #[test]
 fn an_empty_repository_is_a_bad_source() {
-    let mut talk = source("hf://o/n")
-        .conversation(&Selection::default(), &hub(), &patience())
-        .unwrap()
-        .unwrap();
+    let mut talk =
+        source("hf://o/n").conversation(&Selection::default(), &terms()).unwrap().unwrap();
     talk.answered(&head(200, &[]), br#"{"siblings":[]}"#);
     let Step::Failed(failure) = talk.next() else { panic!() };
     assert_eq!(failure.reason, Reason::BadSource);

@@ -2,7 +2,10 @@
 
 use url::Url;
 
-use super::super::{Body, Digest, Head, Purpose, RemoteFile, Transfer, TransferStep};
+use super::super::site::Site;
+use super::super::{
+    Authorization, Body, Digest, Head, Purpose, RemoteFile, Transfer, TransferStep,
+};
 use super::{COMMIT, head, hub, patience};
 use crate::activation::Reason;
 use crate::sources::RelativePath;
@@ -14,7 +17,7 @@ fn transfer(size: Option<u64>, have: u64) -> Transfer {
         digest: Some(Digest::Sha256("ab".repeat(32))),
         url: Url::parse("https://hub.test/o/n/resolve/main/model.bin").unwrap(),
     };
-    Transfer::new(file, named(), &hub(), &patience(), have)
+    Transfer::new(file, named(), Site::Hub(hub()), &patience(), have)
 }
 
 /// The range and the condition that are asked for next, after any wait.
@@ -88,7 +91,7 @@ fn a_small_file_is_gone_on_with_under_its_git_name() {
         digest: Some(Digest::GitBlob(COMMIT.to_owned())),
         url: Url::parse("https://hub.test/c").unwrap(),
     };
-    let mut transfer = Transfer::new(file, named(), &hub(), &patience(), 3);
+    let mut transfer = Transfer::new(file, named(), Site::Hub(hub()), &patience(), 3);
     assert_eq!(asked(&mut transfer), wants(Some("bytes=3-"), Some(&format!("\"{COMMIT}\""))));
 }
 
@@ -154,11 +157,13 @@ fn an_expired_signature_is_renewed_by_asking_the_hub_again() {
     let moved = head(302, &[("location", "https://cdn.test/x?sig=1")]);
     assert_eq!(transfer.head(&moved), Body::Drop);
     let TransferStep::Ask(request) = transfer.next() else { panic!() };
-    assert_eq!((request.url.host_str(), request.with_token), (Some("cdn.test"), false));
+    let seen = (request.url.host_str(), request.authorization);
+    assert_eq!(seen, (Some("cdn.test"), Authorization::Nothing));
     transfer.head(&head(403, &[]));
     assert!(matches!(transfer.next(), TransferStep::Wait(..)));
     let TransferStep::Ask(request) = transfer.next() else { panic!() };
-    assert_eq!((request.url.host_str(), request.with_token), (Some("hub.test"), true));
+    let seen = (request.url.host_str(), request.authorization);
+    assert_eq!(seen, (Some("hub.test"), Authorization::HubToken));
 }
 
 #[test]
