@@ -136,11 +136,10 @@ fn of_the_system() -> Vec<CertificateDer<'static>> {
     let all = found.certs.len();
     found.certs.retain(readable);
     let unreadable = found.errors.len() + all - found.certs.len();
+    let first = found.errors.first().map_or_else(|| "no certificate".into(), ToString::to_string);
     if found.certs.is_empty() {
-        let why = found.errors.first().map(ToString::to_string).unwrap_or_default();
-        warn!(why, "the system has no authority that can be believed; name some by --engine-ca");
+        warn!(unreadable, first, "the system has no authority to believe; name one by --engine-ca");
     } else if unreadable > 0 {
-        let first = found.errors.first().map(ToString::to_string).unwrap_or_default();
         warn!(unreadable, first, "some of the system's authorities cannot be read");
     }
     found.certs

@@ -27,8 +27,8 @@ struct Forgetful {
 #[derive(Default)]
 struct State {
     loaded: bool,
-    /// The next request finds its connection closed, as those of a process that ended are.
-    restarts: bool,
+    /// The next request on a connection from before finds it closed, as those of a process that ended are.
+    restarted: bool,
 }
 
 impl Forgetful {
@@ -37,7 +37,7 @@ impl Forgetful {
         let known = Arc::clone(&state);
         let origin = Origin::start(move |seen| {
             let mut state = known.lock();
-            if std::mem::take(&mut state.restarts) {
+            if seen.index > 0 && std::mem::take(&mut state.restarted) {
                 return vec![Action::Close];
             }
             state.loaded |= seen.head.target() == LOAD;
@@ -49,7 +49,7 @@ impl Forgetful {
     }
 
     fn restart(&self) {
-        *self.state.lock() = State { loaded: false, restarts: true };
+        *self.state.lock() = State { loaded: false, restarted: true };
     }
 
     /// How often it has loaded the adapter.

@@ -30,10 +30,10 @@ const CHAT: &str = "/v1/chat/completions";
 const ASK: &[u8] = br#"{"model":"m"}"#;
 
 /// An engine behind TLS that says of each request in which protocol it came, and to whom.
-struct Engine {
-    address: SocketAddr,
+pub(crate) struct Engine {
+    pub(crate) address: SocketAddr,
     /// The certificate of its authority.
-    authority: std::path::PathBuf,
+    pub(crate) authority: std::path::PathBuf,
     _folder: TempDir,
     heads: Arc<Mutex<Vec<Head>>>,
     over_http2: Arc<Mutex<Vec<Seen>>>,
@@ -42,7 +42,7 @@ struct Engine {
 
 impl Engine {
     /// An engine with a certificate for `localhost` that speaks `protocols`.
-    async fn speaking(protocols: &[&str]) -> Self {
+    pub(crate) async fn speaking(protocols: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let certificate = parameters.self_signed(&key).unwrap();

@@ -7,9 +7,10 @@ use flexinfer_testkit::Program;
 
 use serde_json::json;
 
+use crate::https_engines::Engine;
 use crate::local_world::PROGRAM;
-use crate::serving_models::simulated;
-use crate::serving_world::{BOUND, Home, Serving, get};
+use crate::serving_models::{model, simulated};
+use crate::serving_world::{BOUND, Home, Serving, assert_ok, get};
 
 /// How the command ended, and what it said on standard error.
 fn outcome(command: &mut Command) -> (Option<i32>, String) {
@@ -59,6 +60,42 @@ fn a_check_says_what_is_wrong_and_serves_nothing() {
     assert!(said.contains("bad.yaml") && said.contains("simulator"), "{said}");
     let (status, said) = check(&[], &["--keys-file", "/no/such/keys.yaml"]);
     assert_eq!((status, said.contains("/no/such/keys.yaml")), (Some(1), true), "{said}");
+}
+
+#[test]
+fn a_file_of_authorities_that_cannot_be_used_is_named() {
+    let home = Home::new(&[("empty.crt", ""), ("key.crt", "-----BEGIN CERTIFICATE-----\nMA==")]);
+    for (file, problem) in [
+        ("missing.crt", "cannot read the certificates"),
+        ("empty.crt", "holds no certificate"),
+        ("key.crt", "cannot read the certificates"),
+    ] {
+        let path = home.models().join(file).to_string_lossy().into_owned();
+        for more in [&[][..], &["--check"]] {
+            let flags = [&["--engine-ca", &path], more].concat();
+            let (status, said) = outcome(&mut home.command(&flags));
+            assert_eq!(status, Some(1), "{said}");
+            assert!(said.contains(&path) && said.contains(problem), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_unreadable_authority_of_the_system_is_told_and_keeps_no_engine_away() {
+    let engine = Engine::speaking(&["http/1.1"]).await;
+    let mut authorities = std::fs::read_to_string(&engine.authority).unwrap();
+    authorities += "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
+    let config = json!({ "url": format!("https://localhost:{}", engine.address.port()) });
+    let home = Home::new(&[("ours.yaml", &model("ours", "external", &config, ""))]);
+    home.write("system.crt", &authorities);
+    let mut command = home.command(&[]);
+    command.env("SSL_CERT_FILE", home.models().join("system.crt")).env_remove("SSL_CERT_DIR");
+    let gateway = Serving::run(home, command).await;
+    for _ in 0..2 {
+        assert_ok(&gateway.chat("ours").await);
+    }
+    let told = gateway.program.lines().join("\n");
+    assert_eq!(told.matches("authorities cannot be read").count(), 1, "{told}");
 }
 
 #[test]
