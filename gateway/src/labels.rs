@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use flexinfer_core::fleet::Served;
-use flexinfer_core::routing::{Key, LabelRouting, Member, Said};
+use flexinfer_core::routing::{Key, LabelRouting, Member};
 use parking_lot::Mutex;
 
 use crate::parts::LivenessOf;
@@ -22,11 +22,6 @@ impl Labels {
     /// Labels whose requests are spread by `routing`.
     pub fn new(routing: LabelRouting) -> Self {
         Self { routing, turns: Mutex::default() }
-    }
-
-    /// What keeps a request together with others.
-    pub(crate) fn key(&self, said: &Said<'_>) -> Option<Key> {
-        self.routing.key(said)
     }
 
     /// How requests are spread over the models of a label.

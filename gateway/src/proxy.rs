@@ -81,7 +81,7 @@ impl Proxy {
             context.body = Some(arrived.body(understood));
         }
         let named = named.ok_or(Rejection::ModelMissing)?;
-        let served = resolve::choose(parts, session, context.body.as_ref(), &named)?;
+        let served = resolve::choose(parts, session, context.body.as_ref(), &named).await?;
         let series = parts.metrics.model(served.name());
         context.target = Some(Target {
             served: Arc::clone(&served),
@@ -92,8 +92,8 @@ impl Proxy {
             stream,
             series,
         });
-        limit::limit(parts, context, call.operation)?;
-        understand::wish(parts, session, context);
+        limit::limit(parts, context, call.operation).await?;
+        understand::wish(parts, session, context).await?;
         tie::tie(parts, session, context, call.operation);
         let booking = parts.dispatch.book(served, context.attempt.wish.clone());
         dispatch::dispatch(session, context, booking).await?;

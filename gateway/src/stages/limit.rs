@@ -1,14 +1,16 @@
 //! Holds a request against the limits: is it well-formed, does it fit into its model, may it be sent
 //! now. Only what passes all of it is charged; the charge goes with the request, and ends with it.
 
+use bytes::Bytes;
 use flexinfer_core::backends::Api;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::{Demand, Need, UsageEvents, validate, with_usage};
 use flexinfer_core::openai::apis::Operation;
-use flexinfer_core::openai::{Understood, UsageReader};
+use flexinfer_core::openai::{Facts, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use http::HeaderValue;
 
+use super::aside;
 use crate::context::{Body, Context, Ruled, Target};
 use crate::metrics::Outcome;
 use crate::parts::Parts;
@@ -28,7 +30,7 @@ pub(crate) fn by_head(parts: &Parts, context: &Context, model: &Served) -> Resul
 }
 
 /// Checks and charges a request whose model is known, and notes what has to change in its body.
-pub(crate) fn limit(
+pub(crate) async fn limit(
     parts: &Parts,
     context: &mut Context,
     operation: Option<&Operation>,
@@ -38,7 +40,7 @@ pub(crate) fn limit(
     let api = operation.map(|operation| operation.api);
     let mut demand = Demand::UNKNOWN;
     if let Some(body) = &mut context.body {
-        demand = hold(rules, target, api, body, &mut context.ruled)?;
+        demand = hold(rules, target, api, body, &mut context.ruled).await?;
     }
     let Some(accounts) = &rules.accounts else { return Ok(()) };
     let answer = if api.is_some_and(wordless) { 0 } else { rules.default_max_tokens };
@@ -62,7 +64,7 @@ pub(crate) fn limit(
 }
 
 /// Holds a body against the rules, and says how many tokens it asks for if anything depends on it.
-fn hold(
+async fn hold(
     rules: &Rules,
     target: &Target,
     api: Option<Api>,
@@ -70,15 +72,10 @@ fn hold(
     ruled: &mut Ruled,
 ) -> Result<Demand, Rejection> {
     let Understood::Json(facts) = &body.understood else { return Ok(Demand::UNKNOWN) };
-    if rules.validate {
-        well_formed(api, &body.received)?;
-    }
     let counted = ruled.caller.as_ref().is_some_and(|caller| caller.counts_tokens());
     let bounded = rules.admission.is_some() && target.served.effective.context_bounded;
-    let mut demand = Demand::UNKNOWN;
-    if counted || bounded {
-        demand = Demand::of(facts, &body.received);
-    }
+    let reading = Reading { form: api.filter(|_| rules.validate), tokens: counted || bounded };
+    let mut demand = reading.of(facts, &body.received).await?;
     if bounded && let Err(rejection) = fits(rules, target, &demand) {
         ruled.refused = Some(Outcome::AdmissionRejected);
         return Err(rejection);
@@ -100,8 +97,34 @@ fn hold(
     Ok(demand)
 }
 
-fn well_formed(api: Option<Api>, body: &[u8]) -> Result<(), Rejection> {
-    let (Some(api), Ok(body)) = (api, std::str::from_utf8(body)) else { return Ok(()) };
+/// What the whole body is gone through for.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Whether it is what this API takes.
+    form: Option<Api>,
+    /// How many tokens it asks for.
+    tokens: bool,
+}
+
+impl Reading {
+    async fn of(self, facts: &Facts, body: &Bytes) -> Result<Demand, Rejection> {
+        if (self.form.is_some() || self.tokens) && aside::is_long(body) {
+            let (facts, body) = (facts.clone(), body.clone());
+            return aside::read(move || self.read(&facts, &body)).await.flatten();
+        }
+        self.read(facts, body)
+    }
+
+    fn read(self, facts: &Facts, body: &[u8]) -> Result<Demand, Rejection> {
+        if let Some(api) = self.form {
+            well_formed(api, body)?;
+        }
+        Ok(if self.tokens { Demand::of(facts, body) } else { Demand::UNKNOWN })
+    }
+}
+
+fn well_formed(api: Api, body: &[u8]) -> Result<(), Rejection> {
+    let Ok(body) = std::str::from_utf8(body) else { return Ok(()) };
     validate(api, body).map_err(|invalid| Rejection::ValidationFailed {
         field: invalid.field,
         expected: invalid.expected,
@@ -145,4 +168,44 @@ pub(crate) fn settle(context: &mut Context, rejected: bool) {
         (None, Some(events)) => Some(context.ruled.prompt_tokens.saturating_add(events)),
         (None, None) => None,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    use futures::poll;
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    /// A chat whose text has `length` bytes.
+    fn chat(length: usize) -> (Facts, Bytes) {
+        let text = "word ".repeat(length / 5);
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        (Facts::read(body.as_bytes()).unwrap(), body.into())
+    }
+
+    /// The only thread for long bodies is busy: what waits for it is read there and nowhere else.
+    #[test]
+    fn a_long_body_is_held_against_the_rules_aside_and_a_short_one_at_once() {
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (free, busy) = mpsc::channel::<()>();
+            let occupied = spawn_blocking(move || busy.recv());
+            let reading = Reading { form: Some(Api::Chat), tokens: true };
+            let ((facts, short), (many, long)) = (chat(1000), chat(30 << 20));
+            let mut at_once = pin!(reading.of(&facts, &short));
+            assert!(poll!(&mut at_once).is_ready());
+            let mut aside = pin!(reading.of(&many, &long));
+            assert!(poll!(&mut aside).is_pending());
+            free.send(()).unwrap();
+            assert_eq!(aside.await, Ok(Demand::of(&many, &long)));
+            occupied.await.unwrap().unwrap();
+            let nothing = Reading { form: None, tokens: false };
+            assert_eq!(pin!(nothing.of(&many, &long)).await, Ok(Demand::UNKNOWN));
+        });
+    }
 }

@@ -46,8 +46,10 @@ pub(crate) mod relay;
 
 pub(crate) mod account;
 
-// Not stages: what the gateway says by itself from any of them, and what a trace tells of all of them.
+// Not stages: what the gateway says by itself from any of them, what a trace tells of all of them, and how those
+// that read bodies do so with long ones.
 
+pub(crate) mod aside;
 pub(crate) mod respond;
 pub(crate) mod spans;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
-use flexinfer_core::openai::Understood;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::Said;
 use pingora_proxy::Session;
 
 use super::receive::Call;
+use super::understand;
 use crate::context::{Body, Context};
 use crate::metrics::Outcome;
 use crate::parts::Parts;
@@ -30,7 +30,7 @@ pub(crate) fn resolve(
 }
 
 /// The model that answers, of those that `named` leads to.
-pub(crate) fn choose(
+pub(crate) async fn choose(
     parts: &Parts,
     session: &Session,
     body: Option<&Body>,
@@ -39,20 +39,13 @@ pub(crate) fn choose(
     let chosen = match named.label() {
         None => named.single().cloned(),
         Some(label) => {
-            let headers = &session.req_header().headers;
-            let json = body.and_then(|body| match &body.understood {
-                Understood::Json(facts) => Some((facts, body.received.as_ref())),
-                Understood::Form(_) | Understood::Opaque => None,
-            });
-            let key = parts.labels.key(&Said {
-                header: &|name| headers.get(name).and_then(|value| value.to_str().ok()),
-                json,
-                lengths: parts.routing.lengths,
-            });
+            let routing = parts.labels.routing();
+            let of = move |said: &Said<'_>| routing.key(said);
+            let key = understand::key(session, body, parts.routing.lengths, of).await?;
             let models = named.candidates();
             let chosen = parts.labels.choose(label, key.as_ref(), models, &parts.liveness);
             chosen.map(|(model, ready)| {
-                parts.metrics.label_routed(label, parts.labels.routing(), model.name(), ready);
+                parts.metrics.label_routed(label, routing, model.name(), ready);
                 model
             })
         }

@@ -2,22 +2,18 @@
 //! requests that shall meet the same engine. Where its API has the model elsewhere, a body is between the
 //! client and the engine.
 
-use bytes::Bytes;
-use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{ModelAt, Operation};
+use flexinfer_core::openai::{Facts, Understood};
 use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::Said;
+use flexinfer_core::routing::{Key, KeyLengths, Said};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use pingora_proxy::Session;
-use tokio::task::spawn_blocking;
 
+use super::aside;
 use super::read::Arrived;
 use crate::context::{Body, Context};
 use crate::parts::Parts;
-
-/// A longer body takes a moment to read, in bytes.
-const LONG: usize = 1024 * 1024;
 
 /// What is in a body that was sent to `operation`.
 pub(crate) async fn understand(
@@ -32,8 +28,9 @@ pub(crate) async fn understand(
         return Ok(Understood::Opaque);
     }
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let understood = if arrived.received.len() > LONG {
-        aside(content_type.map(str::to_owned), arrived.received.clone()).await
+    let understood = if aside::is_long(&arrived.received) {
+        let (content_type, body) = (content_type.map(str::to_owned), arrived.received.clone());
+        aside::read(move || Understood::read(content_type.as_deref(), &body)).await.flatten()
     } else {
         Understood::read(content_type, &arrived.received)
     };
@@ -46,30 +43,50 @@ pub(crate) async fn understand(
     Ok(named.unwrap_or(Understood::Opaque))
 }
 
-/// Reads a long body on a thread of its own: meanwhile the lane serves its other connections.
-async fn aside(content_type: Option<String>, body: Bytes) -> Result<Understood, Rejection> {
-    let reading = move || Understood::read(content_type.as_deref(), &body);
-    // It fails only while the gateway ends.
-    spawn_blocking(reading).await.unwrap_or(Err(Rejection::ShuttingDown))
-}
-
 /// Finds out what the request asks of the choice of its engine, by the strategy of its model.
-pub(crate) fn wish(parts: &Parts, session: &Session, context: &mut Context) {
-    let Some(target) = &context.target else { return };
+pub(crate) async fn wish(
+    parts: &Parts,
+    session: &Session,
+    context: &mut Context,
+) -> Result<(), Rejection> {
+    let Some(target) = &context.target else { return Ok(()) };
     let strategy = parts.routing.strategy_for(target.served.effective.routing);
     context.attempt.strategy = strategy;
-    if !strategy.is_keyed() {
-        return;
+    if strategy.is_keyed() {
+        let body = context.body.as_ref();
+        let found = key(session, body, parts.routing.lengths, move |said| strategy.key(said));
+        context.attempt.wish.key = found.await?;
     }
+    Ok(())
+}
+
+/// What `of` finds in head and body that keeps the request together with others.
+pub(crate) async fn key(
+    session: &Session,
+    body: Option<&Body>,
+    lengths: KeyLengths,
+    of: impl FnOnce(&Said<'_>) -> Option<Key> + Send + 'static,
+) -> Result<Option<Key>, Rejection> {
     let headers = &session.req_header().headers;
-    let json =
-        context.body.as_ref().and_then(|Body { understood, received, .. }| match understood {
-            Understood::Json(facts) => Some((facts, received.as_ref())),
-            Understood::Form(_) | Understood::Opaque => None,
-        });
-    context.attempt.wish.key = strategy.key(&Said {
-        header: &|name| headers.get(name).and_then(|value| value.to_str().ok()),
-        json,
-        lengths: parts.routing.lengths,
+    let json = body.and_then(|Body { understood, received, .. }| match understood {
+        Understood::Json(facts) => Some((facts, received)),
+        Understood::Form(_) | Understood::Opaque => None,
     });
+    match json {
+        Some((facts, body)) if aside::is_long(body) => {
+            let (headers, facts, body) = (headers.clone(), facts.clone(), body.clone());
+            aside::read(move || key_in(&headers, Some((&facts, &body)), lengths, of)).await
+        }
+        json => Ok(key_in(headers, json.map(|(facts, body)| (facts, &**body)), lengths, of)),
+    }
+}
+
+fn key_in(
+    headers: &HeaderMap,
+    json: Option<(&Facts, &[u8])>,
+    lengths: KeyLengths,
+    of: impl FnOnce(&Said<'_>) -> Option<Key>,
+) -> Option<Key> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    of(&Said { header: &header, json, lengths })
 }
