@@ -15,11 +15,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::coalesced::Coalesced;
 use super::conversation::Conversation;
 use super::lanes::{self, Lane};
+use super::listener::BACKLOG;
 use super::refusals;
 use super::secured::Secured;
 use crate::tls::Certificates;
@@ -62,6 +64,8 @@ pub(super) struct Service<A> {
     pub(super) certificates: Option<Arc<Certificates>>,
     /// Whether connections that wait for their next request are to be closed.
     pub(super) stopping: watch::Receiver<bool>,
+    /// The tasks of connections, from when they were accepted to their end.
+    pub(super) connections: TaskTracker,
 }
 
 /// A connection that no runtime watches.
@@ -71,10 +75,10 @@ struct Accepted {
 }
 
 impl Accepted {
-    fn new((socket, client): (TcpStream, SocketAddr)) -> io::Result<Self> {
+    fn new(socket: std::net::TcpStream, client: SocketAddr) -> Self {
         // Small events must leave at once; a socket that refuses is only slower.
         let _ = socket.set_nodelay(true);
-        Ok(Self { socket: socket.into_std()?, client })
+        Self { socket, client }
     }
 }
 
@@ -88,8 +92,9 @@ pub(super) async fn accept<A>(
 {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted.and_then(Accepted::new),
-            _ = enough.wait_for(|enough| *enough) => return,
+            accepted = listener.accept() => accepted
+                .and_then(|(socket, client)| Ok(Accepted::new(socket.into_std()?, client))),
+            _ = enough.wait_for(|enough| *enough) => break,
         };
         match accepted {
             Ok(accepted) => place(accepted, Arc::clone(&service)),
@@ -99,6 +104,32 @@ pub(super) async fn accept<A>(
             }
         }
     }
+    // A successor has the same listener, and takes those that are left.
+    if *service.stopping.borrow()
+        && let Err(error) = accept_the_rest(listener, &service)
+    {
+        debug!(%error, "connections that were not accepted yet are reset");
+    }
+}
+
+/// Accepts whom the system has let in already: they would be reset when the listener closes.
+fn accept_the_rest<A>(listener: TcpListener, service: &Arc<Service<A>>) -> io::Result<()>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    // Asked without the runtime, which may not have heard of them yet.
+    let listener = listener.into_std()?;
+    for _ in 0..BACKLOG {
+        match listener.accept() {
+            Ok((socket, client)) => {
+                socket.set_nonblocking(true)?;
+                place(Accepted::new(socket, client), Arc::clone(service));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Gives a connection its thread. Under TLS nobody knows yet which protocol it will speak.
@@ -113,13 +144,16 @@ where
         }
     };
     if let Some(certificates) = service.certificates.clone() {
-        tokio::spawn(async move { told(secured(accepted, &service, &certificates).await) });
+        let connections = service.connections.clone();
+        let serving = async move { told(secured(accepted, &service, &certificates).await) };
+        tokio::spawn(connections.track_future(serving));
         return;
     }
     let lane = lanes::emptiest(&service.lanes);
     let app = Arc::clone(lane.map_or(&service.app, |lane| &lane.app));
     let serving = Arc::clone(&service);
     let serving = async move { told(plain(accepted, &app, serving).await) };
+    let serving = service.connections.track_future(serving);
     match lane {
         Some(lane) => lane.serve(serving),
         None => drop(tokio::spawn(serving)),
@@ -138,7 +172,8 @@ where
         return Ok(());
     }
     let socket = socket.into_std()?;
-    service.runtime.clone().spawn(async move {
+    let (runtime, connections) = (service.runtime.clone(), service.connections.clone());
+    runtime.spawn(connections.track_future(async move {
         match TcpStream::from_std(socket) {
             Ok(socket) => {
                 let stream = Box::new(labelled(socket, client));
@@ -146,7 +181,7 @@ where
             }
             Err(error) => debug!(%error, %client, "a connection could not be moved"),
         }
-    });
+    }));
     Ok(())
 }
 

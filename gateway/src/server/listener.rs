@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that may wait to be accepted; the kernel lowers it to its own bound.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// Binds and listens on `address`; port 0 lets the system choose.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {

@@ -20,7 +20,7 @@ mod together;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pingora_core::apps::{HttpServerApp, HttpServerOptions};
 use pingora_core::server::configuration::ServerConf;
@@ -28,6 +28,8 @@ use pingora_proxy::{HttpProxy, ProxyHttp, http_proxy};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::lifecycle::{Lifecycle, Phase};
@@ -41,10 +43,11 @@ pub(crate) use hang_up::Line;
 use lanes::Lane;
 pub use listener::bind;
 
-/// Idle connections to engines kept for the next request, in all.
+/// Idle connections to engines kept for the next request by all lanes together, and as many beside them for
+/// what is on no lane.
 const POOLED_CONNECTIONS: usize = 1024;
 
-/// The fewest of them that a lane may keep.
+/// The fewest that a lane may keep, however many lanes there are.
 const LANE_POOLED_CONNECTIONS: usize = 64;
 
 /// Pingora's own bound on attempts, above every bound of ours: a busy engine may be asked often.
@@ -60,6 +63,8 @@ pub struct Running {
     /// Whether no more connections are accepted.
     full: watch::Sender<bool>,
     accepting: JoinHandle<()>,
+    /// The tasks of all connections.
+    connections: TaskTracker,
     /// Their threads end with this.
     _lanes: Vec<lanes::Thread>,
 }
@@ -71,6 +76,9 @@ pub struct Patience {
     pub drain_delay: Duration,
     /// How long requests in flight may take after that.
     pub in_flight: Duration,
+    /// How long connections that have not sent their first request may take for it then, to be told that they
+    /// came too late.
+    pub first_request: Duration,
 }
 
 /// Where requests come in.
@@ -103,10 +111,14 @@ where
     let (lanes, running): (Vec<_>, _) = started.into_iter().unzip();
     let (stop, stopping) = watch::channel(false);
     let (full, enough) = watch::channel(false);
+    let connections = TaskTracker::new();
+    let tracked = connections.clone();
     let accepting = tokio::spawn(async move {
         let mut ending = stopping.clone();
         let runtime = Handle::current();
-        let service = Arc::new(Service { lanes, app, runtime, certificates, stopping });
+        let connections = tracked;
+        let service =
+            Arc::new(Service { lanes, app, runtime, certificates, stopping, connections });
         connection::accept(listener, Arc::clone(&service), enough).await;
         // Connections that wait for their next request are told that there is none.
         let _ = ending.wait_for(|stop| *stop).await;
@@ -114,7 +126,7 @@ where
             app.http_cleanup().await;
         }
     });
-    Ok(Running { address, lifecycle, stop, full, accepting, _lanes: running })
+    Ok(Running { address, lifecycle, stop, full, accepting, connections, _lanes: running })
 }
 
 fn proxy<S: ProxyHttp>(service: S, threads: usize, pooled: usize) -> HttpProxy<S> {
@@ -157,13 +169,22 @@ impl Running {
             tokio::time::sleep(patience.drain_delay).await;
         }
         self.lifecycle.advance(Phase::Closed);
-        self.full.send_replace(true);
+        // In this order: who had connected before is still accepted.
         self.stop.send_replace(true);
+        self.full.send_replace(true);
         if let Err(error) = self.accepting.await {
             warn!(%error, "the accept loop ended badly");
         }
         let in_flight = self.lifecycle.in_flight();
         info!(in_flight, limit = ?patience.in_flight, "not accepting any more; finishing what has begun");
-        self.lifecycle.idle(patience.in_flight).await
+        self.connections.close();
+        let begun = Instant::now();
+        if !self.lifecycle.idle(patience.in_flight).await {
+            return false;
+        }
+        let patience_left = |whole: Duration| whole.saturating_sub(begun.elapsed());
+        // Those that were kept are closed already.
+        let _ = timeout(patience_left(patience.first_request), self.connections.wait()).await;
+        self.lifecycle.idle(patience_left(patience.in_flight)).await
     }
 }

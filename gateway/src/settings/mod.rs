@@ -129,6 +129,7 @@ impl Settings {
                     arguments.shutdown_timeout.as_deref(),
                     600 * SECOND,
                 ),
+                first_request: SECOND,
             },
             shown: Shown::new(),
         }

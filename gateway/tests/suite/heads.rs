@@ -157,7 +157,11 @@ async fn a_gateway_that_stops_says_so_and_finishes_what_it_has_begun() {
     waiting.post(CHAT, ASK).await.unwrap();
     assert!(eventually(BOUND, || desk.waiting() == 1).await);
 
-    let patience = Patience { drain_delay: Duration::from_millis(300), in_flight: BOUND };
+    let patience = Patience {
+        drain_delay: Duration::from_millis(300),
+        in_flight: BOUND,
+        first_request: Duration::ZERO,
+    };
     let stopping = tokio::spawn(gateway.stop(patience));
     assert!(eventually(BOUND, || lifecycle.phase() >= Phase::Draining).await);
     let ready = || async {

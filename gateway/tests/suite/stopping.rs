@@ -1,6 +1,7 @@
 //! A gateway that stops takes nothing new and finishes everything it has begun, whatever it is spoken in.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use tokio::sync::Notify;
 use crate::world::{BOUND, World, model};
 
 const ASK: &[u8] = br#"{"model":"m"}"#;
-const AT_ONCE: Patience = Patience { drain_delay: Duration::ZERO, in_flight: BOUND };
+const AT_ONCE: Patience =
+    Patience { drain_delay: Duration::ZERO, in_flight: BOUND, first_request: Duration::ZERO };
 
 /// An engine that begins each answer at once and ends it when its path is told to.
 async fn engine(paths: [&'static str; 3]) -> (Origin, HashMap<&'static str, Arc<Notify>>) {
@@ -118,4 +120,55 @@ async fn a_connection_that_was_kept_is_closed_and_one_of_http2_is_told_to_go() {
     assert!(eventually_async(BOUND, ended).await);
     let refused = h2.request(&list).await.map_or(true, |answer| answer.status == 503);
     assert!(refused, "requests are still taken");
+}
+
+/// How a gateway stops that has time for whoever is new.
+const FOR_NEWCOMERS: Patience = Patience { first_request: BOUND, ..AT_ONCE };
+
+async fn told_to_come_too_late(client: &mut Client) {
+    let answer = client.answer_to("GET").await.unwrap();
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().contains("shutting_down"), "{}", answer.text());
+    assert_eq!(client.rest(BOUND).await.expect("it is closed"), b"");
+}
+
+#[tokio::test]
+async fn a_first_request_on_its_way_is_answered_though_its_connection_was_not_accepted_yet() {
+    let (engine, _) = engine(["/one", "/two", "/three"]).await;
+    let World { address, gateway, .. } = World::new(engine.address, vec![model("m", None)]);
+    let connect = |_| {
+        // By the system alone: the gateway, on this test's thread, has no turn meanwhile.
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(&request("GET", "/v1/models", &[], b"")).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Client::over(tokio::net::TcpStream::from_std(stream).unwrap())
+    };
+    let clients: Vec<_> = (0..8).map(connect).collect();
+    assert!(gateway.stop(FOR_NEWCOMERS).await);
+    for mut client in clients {
+        told_to_come_too_late(&mut client).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_may_still_send_its_first_request_when_nothing_is_accepted_any_more() {
+    let (engine, _) = engine(["/one", "/two", "/three"]).await;
+    let World { address, gateway, .. } = World::new(engine.address, vec![model("m", None)]);
+    let mut late = Client::connect(address).await.unwrap();
+    let stopping = tokio::spawn(gateway.stop(FOR_NEWCOMERS));
+    let refused = || async { Client::connect(address).await.is_err() };
+    assert!(eventually_async(BOUND, refused).await, "the listener is still open");
+    late.send(&request("GET", "/v1/models", &[], b"")).await.unwrap();
+    told_to_come_too_late(&mut late).await;
+    assert!(stopping.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_is_closed_and_holds_no_stop_up_for_long() {
+    let (engine, _) = engine(["/one", "/two", "/three"]).await;
+    let World { address, gateway, .. } = World::new(engine.address, vec![model("m", None)]);
+    let mut silent = Client::connect(address).await.unwrap();
+    let soon = Patience { first_request: Duration::from_millis(50), ..AT_ONCE };
+    assert!(gateway.stop(soon).await);
+    assert_eq!(silent.rest(BOUND).await.expect("it is closed"), b"");
 }

@@ -251,8 +251,11 @@ async fn a_gateway_that_stops_finishes_what_it_has_begun_over_tls() {
     pending.send(ASK, 1000, Some(End::WithLastBytes)).await.unwrap();
     let World { desk, gateway, .. } = world;
     assert!(eventually(BOUND, || desk.waiting() == 2).await);
-    let patience =
-        flexinfer_gateway::server::Patience { drain_delay: Duration::ZERO, in_flight: BOUND };
+    let patience = flexinfer_gateway::server::Patience {
+        drain_delay: Duration::ZERO,
+        in_flight: BOUND,
+        first_request: Duration::ZERO,
+    };
     let stopping = tokio::spawn(gateway.stop(patience));
     desk.open();
     assert_eq!(one.answer().await.unwrap().status(), 200);
