@@ -117,7 +117,9 @@ async fn what_one_replica_refuses_to_load_is_not_asked_of_another() {
 #[tokio::test]
 async fn an_engine_that_has_restarted_at_its_port_loads_the_adapter_again_and_answers() {
     let engine = Forgetful::start().await;
-    let world = World::of_fleet(engine.origin.address, fleet());
+    // One lane, whose kept connection is the one that the restart closes.
+    let terms = Terms { lanes: 1, ..Terms::default() };
+    let world = World::serve(engine.origin.address, fleet(), terms);
     assert_eq!(ask(&world, "sql").await.unwrap().status(), 200);
     for loads in 2..4 {
         engine.restart();

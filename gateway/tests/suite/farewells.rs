@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::fleet::Served;
+use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::server::Patience;
 use flexinfer_testkit::client::{Answer, Client};
 use flexinfer_testkit::eventually;
@@ -34,7 +35,9 @@ struct Engine(TcpListener);
 impl Engine {
     async fn start() -> (Self, World) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let world = World::new(listener.local_addr().unwrap(), vec![over_http2()]);
+        let address = listener.local_addr().unwrap();
+        // Whose requests share a connection to their engine.
+        let world = World::on_one_lane(address, vec![over_http2()], Rules::default());
         (Self(listener), world)
     }
 
@@ -182,7 +185,8 @@ async fn a_gateway_that_stops_says_farewell_to_clients_of_http2_and_finishes_the
     busy.send(&[Frame::headers(1, END_STREAM, &head("/model/m/stream"))]).await.unwrap();
     let first = timeout(BOUND, busy.next_of(Kind::DATA)).await.unwrap().unwrap();
     assert_eq!(first.payload, b"data: 1\n\n");
-    let patience = Patience { drain_delay: Duration::ZERO, in_flight: BOUND };
+    let patience =
+        Patience { drain_delay: Duration::ZERO, in_flight: BOUND, first_request: Duration::ZERO };
     let stopping = tokio::spawn(gateway.stop(patience));
     for (name, client) in [("idle", &mut idle), ("busy", &mut busy)] {
         let farewell = timeout(BOUND, client.next_of(Kind::GOAWAY)).await.unwrap();

@@ -274,7 +274,7 @@ pub(crate) struct Terms {
     pub(crate) rules: Rules,
     pub(crate) queue: Policy,
     pub(crate) tls: Option<TlsFiles>,
-    /// Without any, all of it is on the test's own threads, in their order.
+    /// How many threads serve plain HTTP/1.
     pub(crate) lanes: usize,
 }
 
@@ -282,7 +282,7 @@ impl Default for Terms {
     fn default() -> Self {
         let patient = Policy { cold_start_timeout: 4 * BOUND, ..Policy::default() };
         let (limits, rules) = (limits(), Rules::default());
-        Self { limits, budget: 1 << 30, rules, queue: patient, tls: None, lanes: 0 }
+        Self { limits, budget: 1 << 30, rules, queue: patient, tls: None, lanes: 2 }
     }
 }
 
@@ -302,9 +302,9 @@ impl World {
         Self::with(engine, models, limits(), 1 << 30)
     }
 
-    /// The same on two lanes, as a gateway of its own has them.
-    pub(crate) fn on_lanes(engine: SocketAddr, models: Vec<Served>) -> Self {
-        Self::serve(engine, Fleet::build(models).0, Terms { lanes: 2, ..Terms::default() })
+    /// A gateway with rules, all of whose connections of plain HTTP/1 share one thread.
+    pub(crate) fn on_one_lane(engine: SocketAddr, models: Vec<Served>, rules: Rules) -> Self {
+        Self::serve(engine, Fleet::build(models).0, Terms { rules, lanes: 1, ..Terms::default() })
     }
 
     /// The same with other limits.
