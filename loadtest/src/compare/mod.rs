@@ -28,13 +28,22 @@ pub(crate) struct Arguments {
     /// Threads of each proxy
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Streams at once
+    /// Another build of the gateway, beside that of the folder
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
+    /// How many connections ask for whole answers, one number after another
+    #[arg(long, value_delimiter = ',', default_value = "1,32")]
+    connections: Vec<usize>,
+    /// Rounds of whole answers, in place of the usual number
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Streams at once; 0 for none
     #[arg(long, default_value_t = 500)]
     streams: usize,
     /// Further figures for the JSON object, as an object
     #[arg(long, value_name = "OBJECT")]
     with: Option<String>,
-    /// Requests that wait for one sleeping model
+    /// Requests that wait for one sleeping model; 0 for none
     #[arg(long, default_value_t = 1000)]
     waiters: usize,
     /// Fewer and shorter rounds
@@ -96,11 +105,15 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn measure(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Report> {
-    let pace = Pace::of(arguments.quick);
+    let mut pace = Pace::of(arguments.quick);
+    pace.rounds = arguments.rounds.unwrap_or(pace.rounds);
     let engine = targets::engine(ours, Duration::ZERO)?;
     let setting = Setting { folder, engine: &engine.address.clone(), threads: arguments.threads };
     let mut targets = vec![engine];
     targets.extend(targets::proxies(&arguments.others, ours, arguments.everything, &setting)?);
+    if let Some(program) = &arguments.beside {
+        targets.extend(targets::beside(program, arguments.everything, &setting)?);
+    }
     for target in &mut targets {
         let (model, wanted) = (target.model_upstream().await?, target.name.model_upstream());
         if model != wanted {
@@ -109,14 +122,18 @@ async fn measure(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Re
     }
     let mut report =
         Report { threads: arguments.threads, streams: arguments.streams, ..Report::default() };
-    for connections in [1, 32] {
+    for connections in arguments.connections.iter().copied() {
         let rounds = whole_answers(&targets, connections, &pace).await?;
         report.requests.insert(connections, rounds);
     }
-    for _ in 0..pace.stream_rounds {
+    let stream_rounds = if arguments.streams == 0 { 0 } else { pace.stream_rounds };
+    for _ in 0..stream_rounds {
         event_streams(&targets, &pace, &mut report).await?;
     }
     drop(targets);
+    if arguments.waiters == 0 {
+        return Ok(report);
+    }
     eprintln!("{} requests for one sleeping model", arguments.waiters);
     let gateway = ours.join("flexinfer-gateway");
     report.crowd = Some(crowd::gather(&gateway, &folder.join("crowd"), arguments.waiters).await?);

@@ -63,7 +63,7 @@ impl Report {
             println!("memory per waiting request of 2 KB: {} bytes", crowd.bytes_per_waiter);
         }
         println!("\nAgainst the others, {BUSY} connections for CPU, {ALONE} for latency");
-        for name in [Name::Gateway, Name::Everything] {
+        for name in [Name::Gateway, Name::Everything, Name::Beside, Name::BesideEverything] {
             println!("{}", name.shown());
             for (ratio, value) in self.ratios(name) {
                 println!("  {ratio:<24}{value:>8.2}");

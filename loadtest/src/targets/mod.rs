@@ -43,6 +43,10 @@ pub(crate) enum Name {
     Gateway,
     /// The gateway with callers' keys and limits.
     Everything,
+    /// Another build of the gateway.
+    Beside,
+    /// The same with callers' keys and limits.
+    BesideEverything,
 }
 
 impl Name {
@@ -57,13 +61,18 @@ impl Name {
             Name::Pingora => "bare Pingora",
             Name::Gateway => "FlexInfer",
             Name::Everything => "FlexInfer, all",
+            Name::Beside => "beside",
+            Name::BesideEverything => "beside, all",
         }
     }
 
     /// The name of the model that requests have when they arrive at the engine.
     pub(crate) fn model_upstream(self) -> &'static str {
-        let rewrites = matches!(self, Name::Gateway | Name::Everything);
-        if rewrites { ENGINE_MODEL } else { MODEL }
+        if self.is_gateway() { ENGINE_MODEL } else { MODEL }
+    }
+
+    fn is_gateway(self) -> bool {
+        matches!(self, Self::Gateway | Self::Everything | Self::Beside | Self::BesideEverything)
     }
 }
 
@@ -226,6 +235,24 @@ pub(crate) fn proxies(
     targets.push(gateway::start(&gateway, setting)?);
     if everything {
         targets.push(gateway::with_everything(&gateway, setting)?);
+    }
+    Ok(targets)
+}
+
+/// Starts another build of the gateway beside them.
+pub(crate) fn beside(
+    program: &Path,
+    everything: bool,
+    setting: &Setting<'_>,
+) -> Result<Vec<Target>> {
+    let folder = setting.folder_of("beside")?;
+    let setting = Setting { folder: &folder, ..*setting };
+    let mut targets = vec![gateway::start(program, &setting)?];
+    if everything {
+        targets.push(gateway::with_everything(program, &setting)?);
+    }
+    for (target, name) in targets.iter_mut().zip([Name::Beside, Name::BesideEverything]) {
+        target.name = name;
     }
     Ok(targets)
 }
