@@ -7,7 +7,8 @@ use flexinfer_crds::Duration;
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
     /// The gateway
-    #[arg(long, env = "PROXY_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, env = "PROXY_URL", value_name = "URL", default_value = "http://127.0.0.1:8080",
+        value_parser = address)]
     pub url: String,
     /// Key for the gateway, where it asks for one
     #[arg(long, env = "PROXY_API_KEY", value_name = "KEY", hide_env_values = true)]
@@ -89,4 +90,11 @@ impl Arguments {
         };
         self.operation.unwrap_or(of_backend)
     }
+}
+
+/// A URL that can be asked: what nothing can come of is not waited for.
+fn address(text: &str) -> Result<String, String> {
+    let url = reqwest::Url::parse(text).ok();
+    let good = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    good.then(|| text.to_owned()).ok_or_else(|| "write it as http://host:port".to_owned())
 }

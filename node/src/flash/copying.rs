@@ -19,7 +19,7 @@ use super::mover::{Fault, Mover};
 use super::part::Part;
 use super::peers::Peers;
 use super::state::Identity;
-use super::{spans, verify};
+use super::{page_cache, spans, verify};
 use crate::progress::Shown;
 
 /// The longest piece: short enough to keep all workers busy to the end, long enough for a volume to
@@ -156,7 +156,7 @@ impl<'a> Copying<'a> {
             }
         } else {
             if piece.length > tools.mover.size() {
-                advise_to_read_ahead(&source, piece);
+                page_cache::read_ahead(&source, piece);
             }
             self.span(&ends, range, &mut tools.mover)?;
         }
@@ -218,7 +218,7 @@ impl<'a> Copying<'a> {
                 return Err(FlashError::Changed { path: self.seen.place(ends.entry) });
             }
             if !self.arguments.keep_page_cache {
-                forget(ends.source, at, moved);
+                page_cache::forget(ends.source, at, moved);
             }
             at += moved;
             self.tell(moved);
@@ -265,28 +265,4 @@ struct Ends<'a> {
     part: &'a Part<'a>,
     /// The part, with a position that no other worker moves.
     copy: &'a File,
-}
-
-/// Tells the system that the piece will be read from its beginning to its end.
-fn advise_to_read_ahead(source: &File, piece: &Piece) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{Advice, fadvise};
-        let length = NonZeroU64::new(piece.length);
-        // Only advice: without it everything is right and slower.
-        let _advised = fadvise(source, piece.from, length, Advice::Sequential);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (source, piece);
-}
-
-/// Gives back the page cache of what was copied: the memory is needed for the copy.
-fn forget(source: &File, at: u64, length: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{Advice, fadvise};
-        let _advised = fadvise(source, at, NonZeroU64::new(length), Advice::DontNeed);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (source, at, length);
 }

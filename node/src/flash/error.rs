@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FlashError {
-    #[error("{} is not a folder that can be read; check FLASH_SRC", .path.display())]
+    #[error("{} is not a folder that can be read; check --src (FLASH_SRC)", .path.display())]
     NoSource {
         path: PathBuf,
         #[source]
@@ -18,7 +18,7 @@ pub(super) enum FlashError {
     #[error("{} cannot be copied: {why}", .path.display())]
     BadEntry { path: PathBuf, why: &'static str },
     #[error(
-        "{} is a link to {}, outside of {}; set FLASH_ROOT if that is meant",
+        "{} is a link to {}, outside of {}; set --root (FLASH_ROOT) if that is meant",
         .path.display(), .target.display(), .root.display()
     )]
     Outside { path: PathBuf, target: PathBuf, root: PathBuf },

@@ -13,6 +13,7 @@ mod load;
 mod lock;
 mod look;
 mod mover;
+mod page_cache;
 mod part;
 mod peers;
 mod record;

@@ -102,4 +102,8 @@ async fn what_cannot_be_measured_is_said_at_once() {
     let silent = Origin::answering("{}").await.unwrap();
     let output = bench(&silent.url(), "").await;
     assert!(text(&output).contains("without `usage`"), "{}", text(&output));
+    for nowhere in ["nonsense", "localhost:8080", "file:///etc"] {
+        let output = bench(nowhere, "").await;
+        assert!(text(&output).contains("http://host:port"), "{nowhere}: {}", text(&output));
+    }
 }
