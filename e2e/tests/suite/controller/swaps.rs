@@ -2,12 +2,14 @@
 
 use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::{Phase, SharedGroupState};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
 use super::{Desk, simulated};
+use crate::machine::phase;
 use crate::shared::eventually;
 
 fn sharing(priority: i32) -> Value {
@@ -20,12 +22,19 @@ fn state(status: &ModelStatus) -> Option<SharedGroupState> {
     status.shared_group.as_ref()?.state
 }
 
+/// How many pods of a model may hold its GPU: all but those whose containers are gone for good.
+async fn running(desk: &Desk, model: &str) -> usize {
+    let over = |pod: &Pod| matches!(phase(pod), "Succeeded" | "Failed");
+    desk.pods(model).await.iter().filter(|pod| !over(pod)).count()
+}
+
 /// Both up at once is what must never be: watched from the moment of the call.
 async fn never_both(desk: &Desk, until: impl AsyncFn() -> bool) {
     let begun = tokio::time::Instant::now();
     while !until().await {
-        let (low, high) = (desk.pods("low").await.len(), desk.pods("high").await.len());
-        assert!(low == 0 || high == 0, "both have pods");
+        // The newcomer first: what is there of the old one afterwards was there beside it.
+        let (high, low) = (running(desk, "high").await, running(desk, "low").await);
+        assert!(low == 0 || high == 0, "both have pods\n{}", desk.log());
         let patience = std::time::Duration::from_secs(100);
         assert!(begun.elapsed() < patience, "it did not come\n{}", desk.log());
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
