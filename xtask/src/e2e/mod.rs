@@ -4,6 +4,7 @@
 mod control_plane;
 mod helm;
 mod namespaces;
+mod registry;
 
 use std::env;
 use std::path::PathBuf;
@@ -121,6 +122,7 @@ fn suite(path: &str) -> Result<Command> {
     let module = path.split("::").next().unwrap_or(path);
     if module == CHART || !WITHOUT_PROGRAMS.contains(&module) {
         cargo.env("FLEXINFER_HELM", helm::program()?);
+        cargo.env("FLEXINFER_CRANE", registry::program()?);
         cargo.env("FLEXINFER_PYTHON", clients::python_with(&[clients::PYTHON_CLIENT])?);
     }
     Ok(cargo)

@@ -1,11 +1,13 @@
 //! The controller on a real control plane, before engines that are processes.
 
+mod artifacts;
 mod desk;
 mod hub;
 mod leading;
 mod life;
 mod owning;
 mod pressure;
+mod registry;
 mod scaled_elsewhere;
 mod scaling;
 mod swaps;

@@ -15,27 +15,32 @@ use super::{Desk, simulated};
 use crate::shared::eventually;
 
 /// A desk whose controller fetches from a hub of the test's.
-struct Shelf {
-    desk: Desk,
+pub(super) struct Shelf {
+    pub(super) desk: Desk,
     hub: FakeHub,
 }
 
 impl Shelf {
     async fn new() -> Self {
-        let mut desk = Desk::without_controller().await;
-        let hub = FakeHub::start().await;
-        desk.start_controller(&["--hf-endpoint", &hub.url()]);
-        Self { desk, hub }
+        let mut shelf = Self::without_controller().await;
+        let hub = shelf.hub.url();
+        shelf.desk.start_controller(&["--hf-endpoint", &hub]);
+        shelf
+    }
+
+    pub(super) async fn without_controller() -> Self {
+        let desk = Desk::without_controller().await;
+        Self { desk, hub: FakeHub::start().await }
     }
 
     /// A pinned model with these weights.
-    async fn apply(&self, name: &str, source: &str, more: &Value) {
+    pub(super) async fn apply(&self, name: &str, source: &str, more: &Value) {
         let mut spec = simulated(&json!({ "source": source, "serverless": { "minReplicas": 1 } }));
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.desk.apply(name, &spec).await;
     }
 
-    async fn ready(&self, name: &str) -> ModelStatus {
+    pub(super) async fn ready(&self, name: &str) -> ModelStatus {
         self.desk.until_phase(name, Phase::Ready).await
     }
 
@@ -51,7 +56,7 @@ impl Shelf {
     }
 
     /// Whether a file is on a claim.
-    async fn holds(&self, claim: &str, path: &str) -> bool {
+    pub(super) async fn holds(&self, claim: &str, path: &str) -> bool {
         self.on(claim, path).await.exists()
     }
 
@@ -64,13 +69,14 @@ impl Shelf {
         Path::new(&volume.host_path.unwrap().path).join(path)
     }
 
-    async fn pods_of(&self, job: &str) -> usize {
+    pub(super) async fn pods_of(&self, job: &str) -> usize {
         let of_job = ListParams::default().labels(&format!("batch.kubernetes.io/job-name={job}"));
         self.api::<Pod>().list(&of_job).await.unwrap().items.len()
     }
 }
 
-fn cached(status: &ModelStatus) -> (String, String) {
+/// The condition `Cached`: its status and its reason.
+pub(super) fn cached(status: &ModelStatus) -> (String, String) {
     let found = status.conditions.iter().find(|condition| condition.type_ == "Cached").unwrap();
     (found.status.clone(), found.reason.clone())
 }
