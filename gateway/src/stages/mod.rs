@@ -1,5 +1,5 @@
 //! The way of a request, in the order it takes (blank lines keep rustfmt from sorting it). Each stage is
-//! one file named for what it does; `proxy.rs` says which of Pingora's hooks calls it, and
+//! one file or folder named for what it does; `proxy.rs` says which of Pingora's hooks calls it, and
 //! `docs/request-path.md` tells the way in words: a test compares the two.
 
 // request_filter

@@ -1,6 +1,5 @@
 //! Adapters that are loaded at their first request, where the engine is not there, was away, or takes long.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as Blocking};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +7,15 @@ use flexinfer_core::queueing::Policy;
 use flexinfer_core::routing::Strategy;
 use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::{Client, request};
-use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, Recorded, answer};
+use flexinfer_testkit::{eventually, eventually_async};
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::adapters_on_demand::{CHAT, LOAD, ask, fleet};
+use crate::retries::nobody;
 use crate::world::{BOUND, Terms, World};
 
 /// An engine that knows an adapter once it has loaded it, and no more once it is told to restart.
@@ -60,11 +60,6 @@ impl Forgetful {
 
 fn names_the_adapter(seen: &Recorded) -> bool {
     seen.head.target() == CHAT && seen.body.windows(5).any(|bytes| bytes == b"\"sql\"")
-}
-
-/// An address that nobody listens at.
-fn nobody() -> SocketAddr {
-    Blocking::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 #[tokio::test]
@@ -193,12 +188,8 @@ async fn a_replica_that_was_seen_to_be_away_is_not_believed_to_have_the_adapter(
     assert_eq!(ask(&world, "sql").await.unwrap().status(), 200);
     assert_eq!((count(&engine), world.desk.rebooked()), (1, 0));
     drop(engine);
-    let mut listener = None;
-    while listener.is_none() {
-        listener = TcpListener::bind(address).await.ok();
-        tokio::task::yield_now().await;
-    }
-    drop(listener);
+    let gone = || async { TcpListener::bind(address).await.is_ok() };
+    assert!(eventually_async(BOUND, gone).await, "it is still there");
     assert_eq!(ask(&world, "sql").await.unwrap().status(), 200);
     assert_eq!((other.loads(), world.desk.rebooked()), (1, 1));
     let engine = indifferent(TcpListener::bind(address).await.unwrap());
@@ -230,11 +221,8 @@ async fn the_wait_for_an_adapter_ends_as_that_for_a_cold_model_does_and_its_load
     go_on.notify_one();
     assert!(eventually(BOUND, || engine.requests().len() == 1).await);
     // Its answer may be on its way yet; what is there counts however short the wait may be.
-    let mut status = 503;
-    while status == 503 {
-        status = ask(&world, "sql").await.unwrap().status();
-    }
-    assert_eq!(status, 200);
+    let served = || async { ask(&world, "sql").await.unwrap().status() == 200 };
+    assert!(eventually_async(BOUND, served).await);
     let loads = engine.requests().iter().filter(|seen| seen.head.target() == LOAD).count();
     assert_eq!(loads, 1, "the load that had begun was not joined");
 }

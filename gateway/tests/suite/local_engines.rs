@@ -302,6 +302,28 @@ fn an_external_engine_is_ready_while_it_answers_and_never_started() {
 }
 
 #[test]
+fn an_external_engine_that_was_away_is_ready_anew() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let spec = json!({ "backend": "external", "config": { "url": format!("http://{address}") }});
+    std::thread::spawn(move || {
+        for answers in [true, false, true] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            if answers {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+            }
+        }
+    });
+    let instance = world.start_model(&model(&spec));
+    assert_eq!(world.ready(instance), address);
+    let told = |report: &Report| matches!(report, Report::Ready { .. });
+    let again = || world.reports_of(instance).iter().filter(|report| told(report)).count() == 2;
+    assert!(eventually(|| again().then_some(())).is_some(), "{:#?}", world.reports_of(instance));
+}
+
+#[test]
 fn a_model_is_pulled_and_loaded_before_ollama_counts_as_ready() {
     let world = World::new();
     let instance = world.start_model(&ollama("another:1b", "nothing"));

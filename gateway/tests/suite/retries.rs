@@ -24,7 +24,7 @@ fn body(size: usize) -> Vec<u8> {
 }
 
 /// An address that nobody listens on.
-fn nobody() -> SocketAddr {
+pub(crate) fn nobody() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 

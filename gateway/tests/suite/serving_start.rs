@@ -90,12 +90,14 @@ async fn one_unreadable_authority_of_the_system_is_told_and_keeps_no_engine_away
     home.write("system.crt", &authorities);
     let mut command = home.command(&[]);
     command.env("SSL_CERT_FILE", home.models().join("system.crt")).env_remove("SSL_CERT_DIR");
-    let gateway = Serving::run(home, command).await;
+    let mut gateway = Serving::run(home, command).await;
     for _ in 0..2 {
         assert_ok(&gateway.chat("ours").await);
     }
+    let text = "some of the system's authorities cannot be read";
+    gateway.program.line(text, BOUND).await.unwrap();
     let told = gateway.program.lines().join("\n");
-    assert_eq!(told.matches("authorities cannot be read").count(), 1, "{told}");
+    assert_eq!(told.matches(text).count(), 1, "{told}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 /// How often it is asked while it does not.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// Reports it ready once it answers, and returns once it does not any more.
+/// Reports it ready once it answers, and each time that it is back; returns once it does not any more.
 pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, End> {
     let placement = Placement {
         platform: Platform::Process,
@@ -43,12 +43,20 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
     let secrets = &life.shared.settings.secrets;
     let way = |address| Way::new(address, &spoken, secret.as_deref(), secrets);
     let address = appear(&resolve(&launch).await?, &launch, &way).await?;
-    life.report(Report::Ready { instance: life.instance, address });
+    loop {
+        // Said again when it is back: it may be another process, which has nothing of what was loaded before.
+        life.report(Report::Ready { instance: life.instance, address });
+        silence(&way(address), &launch).await;
+        appear(&[address], &launch, &way).await?;
+    }
+}
+
+/// Waits until nothing answers. Garbage and "not yet" are answers too; requests will show what they are worth.
+async fn silence(way: &Way<'_>, launch: &Launch) {
     loop {
         sleep(BETWEEN_LOOKS).await;
-        // Garbage and "not yet" are answers too; requests will show what they are worth.
-        if ask::probe(&way(address), &launch.probe, PATIENCE).await == Answer::Silence {
-            appear(&[address], &launch, &way).await?;
+        if ask::probe(way, &launch.probe, PATIENCE).await == Answer::Silence {
+            return;
         }
     }
 }

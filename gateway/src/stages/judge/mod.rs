@@ -2,38 +2,27 @@
 //! what the engine cannot have begun is tried again, and never after a byte went to the client.
 //! That an engine says it is busy means that it has not begun.
 
-use std::sync::LazyLock;
+mod protocol;
+
 use std::time::{Duration, Instant};
 
 use flexinfer_core::backends::Backend;
-use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::retrying;
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
-use pingora_core::{BError, Error, ErrorSource, ErrorType, ImmutStr, Result, RetryType};
+use pingora_core::{BError, Error, ErrorSource, ErrorType, Result, RetryType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
-use rustls::{AlertDescription, Error as TlsError};
 
 use super::send;
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
 
-/// What a Model insists on that says `engineProtocol: h2`.
-const INSISTED_ON: &str = "HTTP/2 (config.engineProtocol: h2)";
-
-/// What a WebSocket's handshake goes by.
-const WEBSOCKETS_WAY: &str = "HTTP/1.1, by which WebSockets go";
-
 /// The interim answers (1xx) that an engine may send before its answer, and how long they may be together.
 const INTERIM: usize = 1000;
 const INTERIM_BYTES: usize = 256 * 1024;
-
-/// What rustls says where the other side speaks none of the protocols that were offered. Pingora hands it on as text.
-static NO_COMMON_PROTOCOL: LazyLock<String> =
-    LazyLock::new(|| TlsError::AlertReceived(AlertDescription::NoApplicationProtocol).to_string());
 
 /// No connection was made: nothing was sent, so another try is safe. That an engine speaks another protocol is no
 /// reason to doubt it, and none to try again.
@@ -45,7 +34,7 @@ pub(crate) fn not_connected(
     mut error: BError,
 ) -> BError {
     context.spans.fail("connect");
-    if let Some(protocol) = unagreed(session, context, &error) {
+    if let Some(protocol) = protocol::unagreed(session, context, &error) {
         reject(context, |model| Rejection::EngineProtocol { model, protocol });
         error.set_retry(false);
         return error;
@@ -62,20 +51,6 @@ pub(crate) fn not_connected(
     }
     error.set_retry(again);
     error
-}
-
-/// What an engine that answers to TLS with "none of these protocols" would have had to speak.
-fn unagreed(session: &Session, context: &Context, error: &Error) -> Option<&'static str> {
-    let said = error.context.as_ref().map(ImmutStr::as_str).unwrap_or_default();
-    let unagreed =
-        *error.etype() == ErrorType::TLSHandshakeFailure && said.contains(&**NO_COMMON_PROTOCOL);
-    let booking = context.attempt.booking.as_ref().filter(|_| unagreed)?;
-    Some(match booking.served.effective.spoken.protocol {
-        _ if session.downstream_session.is_upgrade_req() => WEBSOCKETS_WAY,
-        EngineProtocol::H2 => INSISTED_ON,
-        EngineProtocol::Http1 => "HTTP/1.1 (config.engineProtocol: http1)",
-        EngineProtocol::H2c | EngineProtocol::Alpn => "HTTP/1.1 or HTTP/2",
-    })
 }
 
 /// An answer begins. If it says that the engine is busy, the request waits instead of its client, for as
@@ -168,7 +143,7 @@ pub(crate) fn broken(
         error.set_retry(false);
         return error;
     }
-    if let Some(protocol) = unspoken(session, context, &error) {
+    if let Some(protocol) = protocol::unspoken(session, context, &error) {
         reject(context, |model| Rejection::EngineProtocol { model, protocol });
         error.as_up();
         error.set_retry(false);
@@ -212,22 +187,6 @@ pub(crate) fn broken(
     }
     error.set_retry(again);
     error
-}
-
-/// What the engine would have had to speak, if that is why there is no answer. That an engine which others go to
-/// by HTTP/2 does not answer a WebSocket's handshake in HTTP/1.1 can mean nothing else.
-fn unspoken(session: &Session, context: &Context, error: &Error) -> Option<&'static str> {
-    if *error.etype() == ErrorType::Custom(send::UNAGREED) {
-        return Some(INSISTED_ON);
-    }
-    let booking = context.attempt.booking.as_ref()?;
-    let protocol = booking.served.effective.spoken.protocol;
-    let http2 = matches!(protocol, EngineProtocol::H2c | EngineProtocol::H2);
-    let silent = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
-    let upstream = *error.esource() == ErrorSource::Upstream;
-    let unanswered = context.answer.status.is_none() && upstream && !silent;
-    let handshake = session.downstream_session.is_upgrade_req();
-    (http2 && handshake && unanswered).then_some(WEBSOCKETS_WAY)
 }
 
 /// How long the engine may be silent, before its answer or within it.
