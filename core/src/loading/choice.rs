@@ -57,11 +57,12 @@ impl Wishes {
 }
 
 fn names(pattern: &str, path: &RelativePath) -> bool {
-    let (path, name) = (path.as_str(), path.file_name());
     if let Some(folder) = pattern.strip_suffix('/') {
+        let path = path.as_str();
         let parents = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
         return parents.into_iter().any(|parent| ends_with_names(parent, folder));
     }
+    let (path, name) = (path.as_str(), path.file_name());
     if pattern.contains(['*', '?', '[']) {
         return pattern::matches(pattern, path) || pattern::matches(pattern, name);
     }

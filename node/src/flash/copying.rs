@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flexinfer_core::loading::{Piece, Plan};
+use flexinfer_core::loading::{Piece, Plan, SHORT};
 use rustix::fs::{Stat, fstat};
 
 use super::arguments::Arguments;
@@ -26,6 +26,9 @@ use crate::progress::Shown;
 /// read ahead.
 const PIECE: NonZeroU64 = NonZeroU64::MIN.saturating_add((64 << 20) - 1);
 
+/// Short files that a worker takes at a time: workers that took each by itself would keep one another waiting.
+const TOGETHER: usize = 16;
+
 /// Files longer than this are told of, one line each.
 const TOLD: u64 = 100 << 20;
 
@@ -35,6 +38,9 @@ pub(super) struct Copying<'a> {
     seen: &'a Seen,
     files: Vec<Copied<'a>>,
     pieces: Vec<Piece>,
+    /// Which pieces are taken together.
+    turns: Vec<Range<usize>>,
+    /// The next turn.
     next: AtomicUsize,
     done: AtomicU64,
     total: u64,
@@ -92,6 +98,7 @@ impl<'a> Copying<'a> {
             stopped,
             failed: Mutex::new(None),
             shown: Shown::new(),
+            turns: turns(&pieces),
             pieces,
         }
     }
@@ -99,7 +106,7 @@ impl<'a> Copying<'a> {
     /// Copies everything. The first failure ends it, and removes what is half-written.
     pub(super) fn run(&self) -> Result<(), FlashError> {
         std::thread::scope(|scope| {
-            for _ in 0..self.arguments.concurrency.min(self.pieces.len()) {
+            for _ in 0..self.arguments.concurrency.min(self.turns.len()) {
                 scope.spawn(|| self.work());
             }
         });
@@ -114,16 +121,24 @@ impl<'a> Copying<'a> {
             copies: Opened::below(self.destination.path, folders),
             mover: Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify),
         };
-        while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(file) = self.files.get(piece.file) else { return };
-            if let Err(error) = self.piece(file, piece, &mut tools) {
-                // No other worker takes a piece any more.
-                self.next.store(self.pieces.len(), Ordering::Relaxed);
+        while let Some(turn) = self.turns.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = self.turn(turn, &mut tools) {
+                // No other worker takes a turn any more.
+                self.next.store(self.turns.len(), Ordering::Relaxed);
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
                 failed.get_or_insert(error);
                 return;
             }
         }
+    }
+
+    fn turn(&self, turn: &Range<usize>, tools: &mut Tools<'_>) -> Result<(), FlashError> {
+        for piece in self.pieces.get(turn.clone()).into_iter().flatten() {
+            if let Some(file) = self.files.get(piece.file) {
+                self.piece(file, piece, tools)?;
+            }
+        }
+        Ok(())
     }
 
     fn piece(
@@ -265,4 +280,35 @@ struct Ends<'a> {
     part: &'a Part<'a>,
     /// The part, with a position that no other worker moves.
     copy: &'a File,
+}
+
+/// Long pieces one by one, short ones with their neighbours.
+fn turns(pieces: &[Piece]) -> Vec<Range<usize>> {
+    let mut turns = Vec::<Range<usize>>::new();
+    let mut before = u64::MAX;
+    for (number, piece) in pieces.iter().enumerate() {
+        match turns.last_mut() {
+            Some(turn) if before.max(piece.length) <= SHORT && turn.len() < TOGETHER => {
+                turn.end += 1;
+            }
+            _ => turns.push(number..number + 1),
+        }
+        before = piece.length;
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_files_are_taken_together_and_long_ones_by_themselves() {
+        let lengths = [PIECE.get(), 5, PIECE.get(), SHORT + 1].into_iter();
+        let lengths = lengths.chain(std::iter::repeat_n(SHORT, TOGETHER + 1));
+        let pieces = lengths.enumerate().map(|(file, length)| Piece { file, from: 0, length });
+        let turns = turns(&pieces.collect::<Vec<_>>());
+        let last = 4 + TOGETHER;
+        assert_eq!(turns, [0..1, 1..2, 2..3, 3..4, 4..last, last..last + 1]);
+    }
 }
