@@ -1,5 +1,7 @@
 //! Artifacts of a registry: fetched whole, resumed, compared with their digests, and logged in for.
 
+use std::num::NonZeroUsize;
+
 use flexinfer_core::activation::Reason;
 use flexinfer_fetching::LoginFiles;
 use serde_json::json;
@@ -41,7 +43,9 @@ async fn an_artifact_becomes_a_folder_of_its_files_and_is_not_asked_for_again() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_that_is_cut_is_resumed_at_the_storage() {
-    let (registry, world, files) = shelf().await;
+    let (registry, mut world, files) = shelf().await;
+    // One after another: the faults are the large file's.
+    world.settings.concurrency = NonZeroUsize::MIN;
     registry.fail_with([Fault::Cut(75_000), Fault::Cut(50_000), Fault::Status(503)]);
     world.fetch_from(&registry.source()).await.unwrap();
     world.assert_holds_all(&files);
@@ -90,6 +94,7 @@ async fn sec_06_another_manifest_than_the_digest_names_leaves_nothing_behind() {
 async fn sec_07_the_login_goes_to_the_token_service_and_nothing_to_the_storage() {
     let (registry, mut world, files) = shelf().await;
     registry.close(3);
+    world.settings.concurrency = NonZeroUsize::MIN;
     world.settings.logins = login(&world, &registry.host);
     registry.fail_with([Fault::Cut(75_000)]);
     world.fetch_from(&registry.source()).await.unwrap();
