@@ -115,7 +115,7 @@ async fn the_callers_of_a_tenant_share_its_limits() {
         assert!(refused.head.header("retry-after").is_some());
     }
     let line = r#"flexinfer_proxy_rate_limited_total{model="m",scope="per_tenant"} 2"#;
-    assert!(metric(&world, line));
+    assert!(eventually(BOUND, || metric(&world, line)).await);
 }
 
 #[tokio::test]
@@ -167,11 +167,20 @@ async fn rate_08_a_refusal_says_when_to_come_back() {
     assert!((1..=30).contains(&seconds), "{seconds}");
     assert_eq!(refused.head.header("x-ratelimit-limit-requests"), Some("1"));
     assert!(refused.head.header("x-ratelimit-reset-requests").unwrap().ends_with('s'));
-    assert!(metric(
-        &world,
-        r#"flexinfer_proxy_rate_limited_total{model="m",scope="per_caller"} 1"#
-    ));
-    assert!(metric(&world, r#"flexinfer_proxy_requests_total{model="m",status="rate_limited"} 1"#));
+    assert!(
+        eventually(BOUND, || metric(
+            &world,
+            r#"flexinfer_proxy_rate_limited_total{model="m",scope="per_caller"} 1"#
+        ))
+        .await
+    );
+    assert!(
+        eventually(BOUND, || metric(
+            &world,
+            r#"flexinfer_proxy_requests_total{model="m",status="rate_limited"} 1"#
+        ))
+        .await
+    );
 }
 
 #[tokio::test]
@@ -202,7 +211,13 @@ async fn the_gateways_limits_hold_for_each_model_and_for_all() {
     assert_eq!(status("m").await, 429);
     assert_eq!(status("n").await, 200);
     assert_eq!(status("o").await, 429);
-    assert!(metric(&world, r#"flexinfer_proxy_rate_limited_total{model="o",scope="global"} 1"#));
+    assert!(
+        eventually(BOUND, || metric(
+            &world,
+            r#"flexinfer_proxy_rate_limited_total{model="o",scope="global"} 1"#
+        ))
+        .await
+    );
     // A model in the head is refused before the body is invited.
     let mut client = Client::connect(world.address).await.unwrap();
     let head = format!(
@@ -341,10 +356,8 @@ async fn longer_answers_than_fit_are_cut_down_and_told() {
     let unknown = br#"{"model":"n","max_tokens":9000000}"#;
     chat(&world, unknown).await;
     assert_eq!(engine.requests().last().unwrap().body, unknown);
-    assert!(metric(
-        &world,
-        r#"flexinfer_proxy_max_tokens_clamped_total{model="m",reason="context_window_headroom"} 3"#
-    ));
+    assert!(eventually(BOUND, || metric(&world,
+        r#"flexinfer_proxy_max_tokens_clamped_total{model="m",reason="context_window_headroom"} 3"#)).await);
 }
 
 #[tokio::test]
@@ -373,7 +386,7 @@ async fn what_cannot_fit_is_413_with_the_budget() {
         r#"flexinfer_proxy_admission_decisions_total{allow="false",model="m",reason="over_budget"} 1"#,
         r#"flexinfer_proxy_admission_decisions_total{allow="true",model="m",reason="in_budget"} 1"#,
     ] {
-        assert!(metric(&world, line), "{line}");
+        assert!(eventually(BOUND, || metric(&world, line)).await, "{line}");
     }
 }
 
