@@ -17,7 +17,7 @@ mod validate;
 pub use admission::{Admission, Excess};
 pub use clamp::{Clamp, Clamped};
 pub use demand::{Demand, LONGEST_WORD, OPAQUE_TOKENS};
-pub use headers::{limited_headers, standing_headers};
+pub use headers::{REQUEST_HEADERS, TOKEN_HEADERS, figures, limited_headers};
 pub use ledger::{Charge, Ledger, Limited, Need, Policy, Scope, Standing, Unit};
 pub use rate::Rate;
 pub use stream_usage::{UsageEvents, with_usage};

@@ -7,7 +7,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN, VARY,
 };
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -42,16 +42,16 @@ pub(crate) fn cors(parts: &Parts, session: &Session, context: &mut Context) -> R
     Ok(())
 }
 
-/// Writes into `head` who may read the answer.
-pub(crate) fn tell(head: &mut ResponseHeader, context: &Context) -> Result<()> {
-    let Page::Asked(allowed) = &context.page else { return Ok(()) };
+/// Says in the fields of an answer who may read it.
+pub(crate) fn tell(fields: &mut HeaderMap, context: &Context) {
+    let Page::Asked(allowed) = &context.page else { return };
     for name in &OF_ENGINES {
-        head.remove_header(name);
+        fields.remove(name);
     }
-    head.append_header(VARY, HeaderValue::from_static("Origin"))?;
-    let Some(origin) = allowed else { return Ok(()) };
-    head.insert_header(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())?;
-    head.insert_header(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED))
+    fields.append(VARY, HeaderValue::from_static("Origin"));
+    let Some(origin) = allowed else { return };
+    fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    fields.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
 /// What a preflight is told beside that: any header that it asks for may be sent.

@@ -4,17 +4,28 @@
 use bytes::Bytes;
 use flexinfer_core::backends::Api;
 use flexinfer_core::fleet::Served;
-use flexinfer_core::limits::{Demand, Need, UsageEvents, validate, with_usage};
+use flexinfer_core::limits::{
+    Demand, Need, REQUEST_HEADERS, Standing, TOKEN_HEADERS, UsageEvents, figures, validate,
+    with_usage,
+};
 use flexinfer_core::openai::apis::Operation;
 use flexinfer_core::openai::{Facts, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::aside;
 use crate::context::{Body, Context, Ruled, Target};
 use crate::metrics::Outcome;
 use crate::parts::Parts;
 use crate::rules::Rules;
+
+/// The headers that tell how a caller stands, ready to be put in.
+static OF_REQUESTS: [HeaderName; 3] = ready(REQUEST_HEADERS);
+static OF_TOKENS: [HeaderName; 3] = ready(TOKEN_HEADERS);
+
+const fn ready([limit, left, reset]: [&'static str; 3]) -> [HeaderName; 3] {
+    [HeaderName::from_static(limit), HeaderName::from_static(left), HeaderName::from_static(reset)]
+}
 
 /// Refuses what is over a limit already, before its body is read. Nothing is charged yet.
 pub(crate) fn by_head(parts: &Parts, context: &Context, model: &Served) -> Result<(), Rejection> {
@@ -149,6 +160,19 @@ fn fits(rules: &Rules, target: &Target, demand: &Demand) -> Result<(), Rejection
 /// Whether an API's answers have no tokens to be counted.
 fn wordless(api: Api) -> bool {
     matches!(api, Api::Embeddings | Api::Rerank | Api::Score | Api::Moderations | Api::Tokenize)
+}
+
+/// Says in the fields of an answer how its caller stands.
+pub(crate) fn tell(fields: &mut HeaderMap, standing: &Standing) {
+    for (names, stands) in [(&OF_REQUESTS, standing.requests), (&OF_TOKENS, standing.tokens)] {
+        let Some(stands) = stands else { continue };
+        for (name, figure) in names.iter().zip(figures(stands)) {
+            // Digits and letters are always a value.
+            if let Ok(figure) = HeaderValue::from_maybe_shared(figure) {
+                fields.insert(name.clone(), figure);
+            }
+        }
+    }
 }
 
 /// The request is over for its engine: what it was charged is settled or given back.

@@ -46,10 +46,11 @@ pub(crate) mod relay;
 
 pub(crate) mod account;
 
-// Not stages: what the gateway says by itself from any of them, what a trace tells of all of them, and how those
-// that read bodies do so with long ones.
+// Not stages: what the gateway says by itself from any of them, what a trace tells of all of them, how those that
+// read bodies do so with long ones, and how the fields of an answer are changed.
 
 pub(crate) mod aside;
+mod fields;
 pub(crate) mod respond;
 pub(crate) mod spans;
 

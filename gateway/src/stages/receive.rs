@@ -27,7 +27,7 @@ use crate::parts::Parts;
 pub(crate) const REQUEST_ID: &str = "x-request-id";
 
 /// The same to look it up by.
-const REQUEST_ID_NAME: HeaderName = HeaderName::from_static(REQUEST_ID);
+pub(crate) const REQUEST_ID_NAME: HeaderName = HeaderName::from_static(REQUEST_ID);
 
 /// A longer id is replaced by one of ours.
 const LONGEST_REQUEST_ID: usize = 128;

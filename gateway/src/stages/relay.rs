@@ -1,18 +1,17 @@
 //! Passes the engine's answer on, byte for byte and as it comes.
 
 use bytes::Bytes;
-use flexinfer_core::limits::standing_headers;
 use flexinfer_core::openai::{Stream, UsageReader};
-use http::HeaderValue;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
 };
+use http::{HeaderMap, HeaderValue};
 use memchr::memmem;
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
-use super::receive::REQUEST_ID;
-use super::{cors, limit};
+use super::receive::REQUEST_ID_NAME;
+use super::{cors, fields, limit};
 use crate::context::Context;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
@@ -31,50 +30,45 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     }
     context.answer.status = Some(head.status.as_u16());
     context.answer.first_byte = Some(context.started.elapsed());
-    if let Some(id) = &context.request_id {
-        head.insert_header(REQUEST_ID, id.clone())?;
-    }
-    let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    context.answer.stream = content_type.and_then(Stream::of);
-    let events = context.answer.stream == Some(Stream::Events);
-    if events {
-        head.insert_header(ACCEL_BUFFERING, HeaderValue::from_static("no"))?;
-        head.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"))?;
-    }
     let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
+    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    context.answer.stream = kind.and_then(Stream::of);
     context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
-    tell_limits(head, context)?;
-    cors::tell(head, context)?;
-    follow_stream(head, context, events)?;
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
-    Ok(())
+    fields::change(head, |fields| tell(fields, context))
 }
 
-/// What the answer says of the rules: how its length was cut down, and how its caller stands now.
-fn tell_limits(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
+/// What the answer says beside what the engine does.
+fn tell(fields: &mut HeaderMap, context: &mut Context) {
+    if let Some(id) = &context.request_id {
+        fields.insert(REQUEST_ID_NAME, id.clone());
+    }
+    let events = context.answer.stream == Some(Stream::Events);
+    if events {
+        fields.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    }
     if let Some(clamped) = context.ruled.clamped.take() {
-        head.insert_header(CLAMPED, clamped)?;
+        fields.insert(CLAMPED, clamped);
     }
     if let Some(charged) = &context.ruled.charged {
-        for (name, value) in standing_headers(&charged.standing()) {
-            head.insert_header(name, value)?;
-        }
+        limit::tell(fields, &charged.standing());
     }
-    Ok(())
+    cors::tell(fields, context);
+    follow_stream(fields, context, events);
 }
 
 /// Counts a stream's events where a limit asks for it, and prepares for the one that is taken out.
-fn follow_stream(head: &mut ResponseHeader, context: &mut Context, events: bool) -> Result<()> {
+fn follow_stream(fields: &mut HeaderMap, context: &mut Context, events: bool) {
     context.answer.whole = true;
     context.answer.events = (events && context.ruled.charged.is_some()).then_some(0);
     let readable = events && context.answer.usage.is_some();
     context.ruled.usage_events.take_if(|_| !readable);
-    if context.ruled.usage_events.is_some() && head.remove_header(&CONTENT_LENGTH).is_some() {
-        head.insert_header(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+    if context.ruled.usage_events.is_some() && fields.remove(CONTENT_LENGTH).is_some() {
+        fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    Ok(())
 }
 
 /// Looks at a piece of the answer as it goes by. With the last one the engine is done: its slot is free,

@@ -16,8 +16,8 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
-use super::cors;
 use super::receive::REQUEST_ID;
+use super::{cors, fields};
 use crate::context::Context;
 
 /// How long a client may go on sending what nobody reads any more, so that it sees the answer before the
@@ -51,7 +51,7 @@ pub(crate) async fn own(session: &mut Session, context: &Context, own: Own) -> R
 /// Tells a browser whether its page may ask.
 pub(crate) async fn preflight(session: &mut Session, context: &Context) -> Result<()> {
     let mut head = ResponseHeader::build(204, Some(6))?;
-    cors::tell(&mut head, context)?;
+    fields::change(&mut head, |fields| cors::tell(fields, context))?;
     cors::tell_before(&mut head, session, context)?;
     write(session, head, Bytes::new()).await
 }
@@ -86,7 +86,7 @@ pub(crate) async fn reject(
     }
     if let Some(limited) = rejection.limited() {
         for (name, value) in limited_headers(limited) {
-            head.insert_header(name, value)?;
+            head.insert_header(name, &*value)?;
         }
     }
     if rejection.status() == 401 {
@@ -130,7 +130,7 @@ fn head(
     if let Some(id) = &context.request_id {
         head.insert_header(REQUEST_ID, id.clone())?;
     }
-    cors::tell(&mut head, context)?;
+    fields::change(&mut head, |fields| cors::tell(fields, context))?;
     Ok(head)
 }
 

@@ -18,6 +18,7 @@ use pingora_core::{Error, ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
+use super::fields;
 use super::receive::REQUEST_ID;
 use crate::context::{Body, Context, Target};
 use crate::decimal::Backwards;
@@ -38,6 +39,9 @@ pub(crate) fn send(
     head: &mut RequestHeader,
     context: &mut Context,
 ) -> Result<()> {
+    if head.has_case() {
+        fields::forget_spelling(head)?;
+    }
     head.remove_header(&EXPECT);
     if let Some(id) = &context.request_id {
         head.insert_header(REQUEST_ID, id.clone())?;
