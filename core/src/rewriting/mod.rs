@@ -10,7 +10,7 @@ mod tests;
 
 pub use form::form_model;
 pub use json::{json_model, json_string};
-pub use splice::{Misplaced, Rope, Splice, splice};
+pub use splice::{Misplaced, Rope, Splice, splice, spliced};
 
 use crate::openai::Understood;
 

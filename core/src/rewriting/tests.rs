@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Rope, Splice, for_engine, form_model, json_model, json_string, splice};
+use super::{Rope, Splice, for_engine, form_model, json_model, json_string, splice, spliced};
 use crate::openai::form::FormScanner;
 use crate::openai::{BodyKind, Facts, Understood};
 
@@ -122,7 +122,8 @@ fn changes_may_come_in_any_order_but_not_overlap() {
         vec![Splice::new(9..11, "a")],
         vec![Splice { range: std::ops::Range { start: 4, end: 2 }, replacement: Bytes::new() }],
     ] {
-        let error = splice(&body, bad).unwrap_err();
+        let error = splice(&body, bad.clone()).unwrap_err();
+        assert_eq!(spliced(&body, bad), Err(error.clone()));
         assert!(error.to_string().contains("a body of 10 bytes"), "{error}");
     }
     assert!(splice(&Bytes::new(), Vec::new()).unwrap().is_empty());
@@ -158,6 +159,7 @@ proptest! {
         for splice in splices.iter().rev() {
             by_hand.splice(splice.range.clone(), splice.replacement.iter().copied());
         }
+        prop_assert_eq!(&spliced(&body, splices.clone()).unwrap()[..], &by_hand[..]);
         let rope = splice(&Bytes::from(body), splices).unwrap();
         prop_assert_eq!(rope.len(), by_hand.len());
         prop_assert_eq!(&rope.to_bytes()[..], &by_hand[..]);

@@ -88,7 +88,7 @@ impl Watch {
 }
 
 fn come_home(home: &Home, session: &mut ServerSession) -> Option<Rest> {
-    drop(mem::replace(session, nobody()));
+    *session = nobody();
     let returned = home.lock().take()?;
     *session = returned.session;
     returned.rest

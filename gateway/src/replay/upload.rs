@@ -1,7 +1,7 @@
 //! A body cut into the pieces that are handed to Pingora, one at a time.
 
 use bytes::{Bytes, BytesMut};
-use flexinfer_core::rewriting::Rope;
+use flexinfer_core::rewriting::{Misplaced, Rope, Splice, splice, spliced};
 
 /// Below this, one copy costs less than one more write to a socket.
 const JOINED_BELOW: usize = 64 * 1024;
@@ -34,6 +34,17 @@ impl Upload {
         Self { pieces, length }
     }
 
+    /// `body` with all `splices` applied.
+    pub fn spliced(body: &Bytes, splices: Vec<Splice>) -> Result<Self, Misplaced> {
+        if splices.is_empty() {
+            return Ok(Self::from(body.clone()));
+        }
+        if body.len() <= JOINED_BELOW {
+            return spliced(body, splices).map(Self::from);
+        }
+        splice(body, splices).map(Self::from)
+    }
+
     /// How many bytes there are in all.
     pub fn len(&self) -> usize {
         self.length
@@ -59,7 +70,9 @@ impl From<Rope> for Upload {
 
 impl From<Bytes> for Upload {
     fn from(body: Bytes) -> Self {
-        Self::new([body])
+        let length = body.len();
+        let pieces = if body.is_empty() { Vec::new() } else { cut(body) };
+        Self { pieces, length }
     }
 }
 

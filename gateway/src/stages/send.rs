@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::openai::query;
-use flexinfer_core::rewriting::{for_engine, splice};
+use flexinfer_core::rewriting::for_engine;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, ORIGIN,
     TRANSFER_ENCODING,
@@ -208,9 +208,9 @@ fn upload<'a>(body: &'a mut Body, name: Option<&str>) -> Result<&'a Upload> {
     let mut splices = for_engine(&body.understood, name);
     splices.extend_from_slice(&body.changes);
     // The spans were found in this very body: that they do not fit is a fault of ours, answered as one.
-    let rope =
-        splice(&body.received, splices).or_err(ErrorType::InternalError, "splicing a body")?;
-    Ok(body.upload.insert(Upload::from(rope)))
+    let upload = Upload::spliced(&body.received, splices)
+        .or_err(ErrorType::InternalError, "splicing a body")?;
+    Ok(body.upload.insert(upload))
 }
 
 #[cfg(test)]
