@@ -55,11 +55,9 @@ impl Proxy {
                 return Err(Stop::Answered(own));
             }
         };
-        let caller = context.ruled.caller.clone();
-        let caller = caller.as_deref();
         // What the head settles is settled before the body is read, or invited by a 100.
         let find = |name: &str, context: &Context| {
-            resolve::resolve(&fleet, caller, &call, name)
+            resolve::resolve(&fleet, context.ruled.caller.as_deref(), &call, name)
                 .inspect_err(|rejection| resolve::count(parts, context, rejection))
         };
         let mut named = call.model.as_deref().map(|name| find(name, context)).transpose()?;
@@ -67,8 +65,9 @@ impl Proxy {
             limit::by_head(parts, context, model)?;
         }
         let mut stream = false;
-        let early = read::early(session, call.operation, named.is_some());
-        if let Some(arrived) = read::read(parts, session, context.started, early).await? {
+        let early = read::early(session, &call, named.is_some());
+        let arrived = read::read(parts, session, context.started, call.announced, early).await?;
+        if let Some(arrived) = arrived {
             let headers = &session.req_header().headers;
             let understood = understand::understand(call.operation, headers, &arrived).await?;
             if named.is_none()

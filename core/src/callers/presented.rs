@@ -1,6 +1,8 @@
 //! Where a request carries its caller's key. One rule for all carriers: blanks around a key do not
 //! count, an empty key is no key, and a request that carries two different keys has none that counts.
 
+use strum::IntoEnumIterator as _;
+
 /// The longest key that is looked at, in bytes.
 pub const LONGEST_KEY: usize = 1024;
 
@@ -21,6 +23,11 @@ pub enum Carrier {
 }
 
 impl Carrier {
+    /// The one whose header is called `name`, in lower case.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::iter().find(|carrier| carrier.header() == name)
+    }
+
     /// The header's name, in lower case.
     pub const fn header(self) -> &'static str {
         match self {

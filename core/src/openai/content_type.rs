@@ -2,6 +2,9 @@
 
 use crate::rejection::Rejection;
 
+/// What most bodies are.
+pub(super) const JSON: &str = "application/json";
+
 /// How a body is read for its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyKind {
@@ -42,8 +45,13 @@ impl Boundary {
 impl BodyKind {
     /// The kind that `content_type`, the header's value, announces.
     pub fn of(content_type: Option<&str>) -> Result<Self, Rejection> {
-        let (kind, parameters) = split(content_type.unwrap_or_default());
-        if kind.eq_ignore_ascii_case("application/json") {
+        let content_type = content_type.unwrap_or_default();
+        // Nearly all say this and no more.
+        if content_type == JSON {
+            return Ok(Self::Json);
+        }
+        let (kind, parameters) = split(content_type);
+        if kind.eq_ignore_ascii_case(JSON) {
             return Ok(Self::Json);
         }
         let kind = kind.to_ascii_lowercase();

@@ -8,13 +8,17 @@ use http::{HeaderMap, Request, StatusCode, request, response};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-/// Forgets how the names of a request's fields were spelled, before it is changed. Its target stays as it is on the
-/// wire, also where it is more than the path that its URI has.
-pub(crate) fn forget_spelling(head: &mut RequestHeader) -> Result<()> {
+/// Lets `change` have the fields of a request's `head`. Its target stays as it is on the wire, also where it is more
+/// than the path that its URI has.
+pub(crate) fn change_request(
+    head: &mut RequestHeader,
+    change: impl FnOnce(&mut HeaderMap),
+) -> Result<()> {
     let usual = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let unusual = (head.raw_path() != usual.as_bytes()).then(|| head.raw_path().to_vec());
     let empty = RequestHeader::from(Request::new(()).into_parts().0);
-    let parts = request::Parts::from(mem::replace(head, empty));
+    let mut parts = request::Parts::from(mem::replace(head, empty));
+    change(&mut parts.headers);
     *head = RequestHeader::from(parts);
     match unusual {
         Some(target) => head.set_raw_path(&target),
@@ -49,12 +53,16 @@ mod tests {
         for target in ["/v1/chat?x=%20", "http://host/v1/models", "*", "/"] {
             let mut head = RequestHeader::build("POST", target.as_bytes(), None).expect("a head");
             head.append_header("X-Client", "one").expect("a field");
-            forget_spelling(&mut head).expect("a head");
+            let ours = HeaderName::from_static("x-ours");
+            change_request(&mut head, |fields| {
+                fields.insert(ours, HeaderValue::from_static("two"));
+            })
+            .expect("a changed head");
             assert_eq!(head.raw_path(), target.as_bytes());
             assert_eq!(head.method, "POST");
             let mut wire = Vec::new();
             head.header_to_h1_wire(&mut wire);
-            assert_eq!(wire, b"x-client: one\r\n");
+            assert_eq!(wire, b"x-client: one\r\nx-ours: two\r\n");
         }
     }
 

@@ -1,42 +1,41 @@
 //! Finds out who asks, and takes out of the head what is for the gateway alone: an engine or a log
 //! sees no key, and nobody outside can speak for a gateway.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::callers::{CREDENTIALS, Caller, Carrier, Presented, SUBPROTOCOL, is_internal};
 use flexinfer_core::rejection::Rejection;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
-use pingora_http::RequestHeader;
 use pingora_proxy::Session;
-use strum::IntoEnumIterator as _;
 
+use super::fields;
+use super::receive::REQUEST_ID_NAME;
 use crate::context::Context;
 use crate::keys::Keys;
 use crate::parts::Parts;
 
-/// The headers that may carry a key, ready to be looked up.
-static CARRIERS: LazyLock<Vec<(Carrier, HeaderName)>> = LazyLock::new(|| {
-    Carrier::iter().map(|carrier| (carrier, HeaderName::from_static(carrier.header()))).collect()
-});
-
-/// Those that say who asks.
-static CREDENTIAL_HEADERS: LazyLock<[HeaderName; CREDENTIALS.len()]> =
-    LazyLock::new(|| CREDENTIALS.map(HeaderName::from_static));
-
-/// Puts the caller into the context; without keys everybody is let in.
+/// Puts the caller into the context; without keys everybody is let in. The head is then as every engine
+/// may see it.
 pub(crate) fn identify(
     parts: &Parts,
     session: &mut Session,
     context: &mut Context,
 ) -> Result<(), Rejection> {
     let head = session.req_header_mut();
-    strip_internal(head);
-    let Some(keys) = &parts.rules.keys else { return Ok(()) };
-    context.ruled.caller = Some(caller(keys, &head.headers)?);
-    strip_credentials(head);
-    Ok(())
+    let keys = parts.rules.keys.as_ref();
+    if let Some(keys) = keys {
+        context.ruled.caller = Some(caller(keys, &head.headers)?);
+    }
+    let id = context.request_id.as_ref();
+    let changed = fields::change_request(head, |fields| {
+        strip(fields, keys.is_some());
+        if let Some(id) = id {
+            fields.insert(REQUEST_ID_NAME, id.clone());
+        }
+    });
+    changed.map_err(|_| Rejection::Internal)
 }
 
 /// Whose key `headers` present.
@@ -45,26 +44,29 @@ pub(crate) fn caller(keys: &Keys, headers: &HeaderMap) -> Result<Arc<Caller>, Re
     keys.current().identify(presented, now()).map(Arc::clone)
 }
 
+/// What a head has few of is looked for among what it has: that is less work than to look each of them up.
 fn carried(headers: &HeaderMap) -> impl Iterator<Item = (Carrier, &[u8])> {
-    CARRIERS.iter().flat_map(move |(carrier, name)| {
-        let values = headers.get_all(name).iter();
-        values.map(move |value| (*carrier, value.as_bytes()))
+    headers.iter().filter_map(|(name, value)| {
+        Carrier::of(name.as_str()).map(|carrier| (carrier, value.as_bytes()))
     })
 }
 
-fn strip_internal(head: &mut RequestHeader) {
-    let internal = |name: &&HeaderName| is_internal(name.as_str());
-    // Hardly any request has one.
-    while let Some(name) = head.headers.keys().find(internal).cloned() {
-        head.remove_header(&name);
+/// Takes out what is for the gateway alone: internal headers, and where callers are known what says who asks.
+fn strip(fields: &mut HeaderMap, known: bool) {
+    let private = |name: &&HeaderName| {
+        let name = name.as_str();
+        is_internal(name) || known && CREDENTIALS.contains(&name)
+    };
+    while let Some(name) = fields.keys().find(private).cloned() {
+        fields.remove(name);
+    }
+    if known && fields.keys().any(|name| *name == SEC_WEBSOCKET_PROTOCOL) {
+        strip_subprotocol(fields);
     }
 }
 
-fn strip_credentials(head: &mut RequestHeader) {
-    for name in CREDENTIAL_HEADERS.iter() {
-        head.remove_header(name);
-    }
-    let Some(names) = head.headers.get(SEC_WEBSOCKET_PROTOCOL).cloned() else { return };
+fn strip_subprotocol(fields: &mut HeaderMap) {
+    let Some(names) = fields.remove(SEC_WEBSOCKET_PROTOCOL) else { return };
     let others: Vec<&str> = names
         .to_str()
         .unwrap_or_default()
@@ -72,12 +74,10 @@ fn strip_credentials(head: &mut RequestHeader) {
         .map(str::trim)
         .filter(|name| !name.starts_with(SUBPROTOCOL))
         .collect();
-    head.remove_header(&SEC_WEBSOCKET_PROTOCOL);
     if !others.is_empty()
         && let Ok(others) = HeaderValue::try_from(others.join(", "))
     {
-        // The name is known and the value was made of a valid one.
-        let _ = head.insert_header(SEC_WEBSOCKET_PROTOCOL, others);
+        fields.insert(SEC_WEBSOCKET_PROTOCOL, others);
     }
 }
 

@@ -164,6 +164,8 @@ fn wordless(api: Api) -> bool {
 
 /// Says in the fields of an answer how its caller stands.
 pub(crate) fn tell(fields: &mut HeaderMap, standing: &Standing) {
+    // At once, and not whenever the next of them finds no room.
+    fields.reserve(OF_REQUESTS.len() + OF_TOKENS.len());
     for (names, stands) in [(&OF_REQUESTS, standing.requests), (&OF_TOKENS, standing.tokens)] {
         let Some(stands) = stands else { continue };
         for (name, figure) in names.iter().zip(figures(stands)) {

@@ -7,6 +7,7 @@ use flexinfer_core::openai::lists::{Lists, Shape, Show, ollama_version};
 use flexinfer_core::rejection::Rejection;
 use pingora_proxy::Session;
 
+use super::receive::announced_length;
 use super::respond::Own;
 use super::{Stop, read, resolve};
 use crate::context::Context;
@@ -44,7 +45,8 @@ pub(crate) async fn answer(
         Page::OllamaRunning => lists.ollama_running(),
         Page::OllamaVersion => ollama_version(),
         Page::OllamaShow => {
-            let body = read::read(parts, session, context.started, None).await?;
+            let announced = announced_length(&session.req_header().headers);
+            let body = read::read(parts, session, context.started, announced, None).await?;
             let body = body.ok_or(Rejection::ModelMissing)?;
             lists.ollama_show(&allowed.lookup(fleet, &Show::read(&body.received)?)?)
         }

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use flexinfer_core::openai::apis::{ModelAt, Operation};
+use flexinfer_core::openai::apis::ModelAt;
 use flexinfer_core::openai::{BodyKind, FormScanner, Understood};
 use flexinfer_core::rejection::Rejection;
 use futures::poll;
@@ -15,7 +15,7 @@ use pingora_proxy::Session;
 use tokio::time::{Instant, timeout_at};
 
 use super::Stop;
-use super::receive::announced_length;
+use super::receive::Call;
 use crate::context::Body;
 use crate::parts::Parts;
 use crate::replay::{Held, Patience, Remaining, Rest, malformed};
@@ -53,19 +53,16 @@ pub(crate) enum Early {
 
 /// Whether a body need not be read to its end first: one that is long, or does not say how long, and is not
 /// JSON.
-pub(crate) fn early(
-    session: &Session,
-    operation: Option<&Operation>,
-    named: bool,
-) -> Option<Early> {
-    let headers = &session.req_header().headers;
-    if announced_length(headers).is_some_and(|length| length <= STREAMED_ABOVE) {
+pub(crate) fn early(session: &Session, call: &Call, named: bool) -> Option<Early> {
+    if call.announced.is_some_and(|length| length <= STREAMED_ABOVE) {
         return None;
     }
+    let operation = call.operation;
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
         let tied = operation.is_some_and(|operation| operation.tied.is_some());
         return (named && !tied).then_some(Early::Opaque);
     }
+    let headers = &session.req_header().headers;
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match BodyKind::of(content_type).ok()? {
         BodyKind::Form(boundary) => Some(Early::Form(Box::new(FormScanner::new(boundary)))),
@@ -77,11 +74,12 @@ pub(crate) fn early(
 /// The body and its part of the budget, read to its end or, where it may go on `early`, as far as it
 /// has to be known; `None` where the head says that there is none.
 ///
-/// `begun` is when its head was complete.
+/// `begun` is when its head was complete, `announced` how long the head says that it is.
 pub(crate) async fn read(
     parts: &Parts,
     session: &mut Session,
     begun: std::time::Instant,
+    announced: Option<u64>,
     mut early: Option<Early>,
 ) -> Result<Option<Arrived>, Stop> {
     if session.is_body_empty() {
@@ -91,7 +89,6 @@ pub(crate) async fn read(
     if !session.is_http2() && session.req_header().headers.contains_key(EXPECT) {
         session.write_continue_response().await.map_err(|_| Stop::ClientLeft)?;
     }
-    let announced = announced_length(&session.req_header().headers);
     let mut arriving = Arriving::new(parts, announced, begun);
     let rest = loop {
         let rest = arriving.rest(&mut early);

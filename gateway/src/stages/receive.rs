@@ -48,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) path: String,
     /// What was taken off the path: `/model/<name>` as it was received.
     pub(crate) prefix: Option<String>,
+    /// How long its body is, where the head says so.
+    pub(crate) announced: Option<u64>,
 }
 
 impl Call {
@@ -85,7 +87,7 @@ pub(crate) fn receive(
     if !place.is_own() {
         context.spans = Spans::begin(&parts.tracer, session.req_header());
     }
-    admit(parts, session, context)?;
+    let announced = admit(parts, session, context)?;
     cors::cors(parts, session, context)?;
     let head = session.req_header();
     if head.method == Method::TRACE {
@@ -114,7 +116,7 @@ pub(crate) fn receive(
     let taken_off = uri.path().strip_suffix(path).unwrap_or(uri.path());
     let prefix = (!taken_off.is_empty()).then(|| taken_off.to_owned());
     let path = engine_url(parts, path, uri.query());
-    Ok(Request::Engine(Call { model, operation, path, prefix }))
+    Ok(Request::Engine(Call { model, operation, path, prefix, announced }))
 }
 
 /// Refuses a method that no engine shall see: TRACE answers with the keys it was sent, CONNECT opens a tunnel.
@@ -150,7 +152,12 @@ fn named(header: &HeaderValue) -> Result<String, Rejection> {
     }
 }
 
-fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<(), Rejection> {
+/// Whether it may come in; if so, how long its body is, where the head says so.
+fn admit(
+    parts: &Parts,
+    session: &mut Session,
+    context: &mut Context,
+) -> Result<Option<u64>, Rejection> {
     context.in_flight = Some(parts.lifecycle.enter());
     let head = session.req_header();
     context.request_id = Some(request_id(&head.headers));
@@ -170,7 +177,8 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
         let expectation = String::from_utf8_lossy(expectation.as_bytes()).into_owned();
         return Err(Rejection::UnknownExpectation { expectation });
     }
-    if announced_length(&head.headers).is_some_and(|length| length > parts.limits.max_body) {
+    let announced = announced_length(&head.headers);
+    if announced.is_some_and(|length| length > parts.limits.max_body) {
         return Err(Rejection::BodyTooLarge { limit: parts.limits.max_body });
     }
     // A gateway that is about to stop keeps no connection.
@@ -180,7 +188,7 @@ fn admit(parts: &Parts, session: &mut Session, context: &mut Context) -> Result<
     // The body has limits of its own; a client that takes none of its answer must not hold a slot for ever.
     session.set_read_timeout(None);
     session.set_write_timeout(Some(parts.limits.silence));
-    Ok(())
+    Ok(announced)
 }
 
 /// Whether the client wants to go on in a protocol that nobody could follow here. An engine that agreed would

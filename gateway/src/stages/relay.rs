@@ -30,14 +30,18 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     }
     context.answer.status = Some(head.status.as_u16());
     context.answer.first_byte = Some(context.started.elapsed());
-    let text = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let usage = UsageReader::for_answer(text(CONTENT_TYPE), text(CONTENT_ENCODING));
-    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    context.answer.stream = kind.and_then(Stream::of);
+    let kind = head.headers.get(CONTENT_TYPE);
+    let coding = head.headers.get(CONTENT_ENCODING);
+    let usage = UsageReader::for_answer(text(kind), text(coding));
+    context.answer.stream = kind.map(HeaderValue::as_bytes).and_then(Stream::of);
     context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
     fields::change(head, |fields| tell(fields, context))
+}
+
+fn text(value: Option<&HeaderValue>) -> Option<&str> {
+    value.and_then(|value| value.to_str().ok())
 }
 
 /// What the answer says beside what the engine does.

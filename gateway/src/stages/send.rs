@@ -18,8 +18,7 @@ use pingora_core::{Error, ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
-use super::fields;
-use super::receive::REQUEST_ID;
+use super::receive::REQUEST_ID_NAME;
 use crate::context::{Body, Context, Target};
 use crate::decimal::Backwards;
 use crate::parts::{Limits, Parts};
@@ -39,12 +38,12 @@ pub(crate) fn send(
     head: &mut RequestHeader,
     context: &mut Context,
 ) -> Result<()> {
-    if head.has_case() {
-        fields::forget_spelling(head)?;
-    }
     head.remove_header(&EXPECT);
-    if let Some(id) = &context.request_id {
-        head.insert_header(REQUEST_ID, id.clone())?;
+    // It is there already, unless the client has called it its connection's own.
+    if let Some(id) =
+        context.request_id.as_ref().filter(|_| !head.headers.contains_key(REQUEST_ID_NAME))
+    {
+        head.insert_header(REQUEST_ID_NAME, id.clone())?;
     }
     context.spans.carry(head)?;
     let Some((target, booking)) = context.target.as_ref().zip(context.attempt.booking.as_ref())
@@ -195,11 +194,12 @@ fn address(address: SocketAddr) -> HeaderValue {
 
 /// Path and query as the engine shall see them, which calls its model `name`.
 fn path<'t>(target: &'t Target, name: Option<&str>) -> Cow<'t, str> {
-    match (name, target.path.split_once('?')) {
-        (Some(name), Some((path, query))) if target.named_in_query => {
+    let renamed = name.filter(|_| target.named_in_query);
+    match renamed.and_then(|name| Some((name, target.path.split_once('?')?))) {
+        Some((name, (path, query))) => {
             Cow::Owned(format!("{path}?{}", query::with_model(query, name)))
         }
-        _ => Cow::Borrowed(&target.path),
+        None => Cow::Borrowed(&target.path),
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::Dialect;
+use super::content_type::JSON;
 
 /// The most bytes of a key and its value that are waited for.
 const LONGEST_VALUE: usize = 4 * 1024;
@@ -32,6 +33,16 @@ pub struct Usage {
     pub cached_tokens: Option<u64>,
     /// Why the answer ended, such as `stop` or `length`; of several choices, the last one's.
     pub finish_reason: Option<String>,
+}
+
+/// Whether an answer of this content type can have usage.
+fn readable(content_type: &str) -> bool {
+    // Nearly all that are no stream say this and no more.
+    content_type == JSON || {
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        let kinds = [JSON, "text/event-stream", "application/x-ndjson"];
+        kinds.iter().any(|readable| kind.eq_ignore_ascii_case(readable))
+    }
 }
 
 /// Reads the usage out of one answer.
@@ -98,9 +109,7 @@ impl UsageReader {
     /// A reader for an answer with these headers; `None` for answers that have no usage to be read:
     /// images, sound, anything compressed.
     pub fn for_answer(content_type: Option<&str>, content_encoding: Option<&str>) -> Option<Self> {
-        let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        let readable = ["application/json", "text/event-stream", "application/x-ndjson"];
-        let readable = readable.iter().any(|readable| kind.eq_ignore_ascii_case(readable));
+        let readable = content_type.is_some_and(readable);
         let plain = content_encoding.is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
         (readable && plain).then(|| Self {
             usage: Usage::default(),
