@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 /// The kernel counts process time to user space in hundredths of a second on every architecture.
-const TICK: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(TICK_MILLISECONDS);
+const TICK_MILLISECONDS: u64 = 10;
 
 struct Process {
     parent: u32,
@@ -26,6 +27,21 @@ pub(crate) fn used(pid: u32) -> Result<Duration> {
         open.extend(children.map(|(pid, _)| *pid));
     }
     Ok(TICK * ticks)
+}
+
+/// What all that runs on this machine has used, the kernel's own work and what a hypervisor withheld included.
+pub(crate) fn used_by_all() -> Result<Duration> {
+    let stat = fs::read_to_string("/proc/stat").context("CPU time is read from /proc")?;
+    busy(&stat).context("/proc/stat does not begin with the time of all processors")
+}
+
+/// `cpu user nice system idle iowait irq softirq steal …`, and then each processor for itself.
+fn busy(stat: &str) -> Option<Duration> {
+    let all = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks = all.take(8).map(|ticks| ticks.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;
+    let [user, nice, system, _idle, _waiting, irq, softirq, steal] = ticks.try_into().ok()?;
+    let ticks = user + nice + system + irq + softirq + steal;
+    Some(Duration::from_millis(TICK_MILLISECONDS * ticks))
 }
 
 fn processes() -> Result<BTreeMap<u32, Process>> {
@@ -57,6 +73,14 @@ mod tests {
         let stat = "7 (odd) name) S 3 7 7 0 -1 0 0 0 0 0 40 2 0 0 20 0 1 0 5 0 0";
         let process = parse(stat).unwrap();
         assert_eq!((process.parent, process.ticks), (3, 42));
+    }
+
+    #[test]
+    fn all_that_is_not_idle_counts() {
+        let stat = "cpu  10 1 5 900 90 2 3 4 0 0\ncpu0 5 0 2 450 45 1 1 2 0 0\n";
+        assert_eq!(busy(stat), Some(TICK * 25));
+        assert_eq!(busy("cpu  10 1"), None);
+        assert!(used_by_all().unwrap() > Duration::ZERO);
     }
 
     #[test]

@@ -87,6 +87,8 @@ struct Round {
     per_second: f64,
     cpu_microseconds: f64,
     median_microseconds: f64,
+    /// How many processors everything but the comparison itself kept busy meanwhile.
+    others: f64,
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
@@ -150,17 +152,24 @@ async fn whole_answers(
         for target in targets {
             eprintln!("{connections} connection(s), round {number}: {}", target.name.shown());
             requests::closed_loop(&target.address, connections, pace.warm_up).await?;
-            let before = cpu::used(target.pid())?;
+            let (before, others) = (cpu::used(target.pid())?, by_others()?);
             let seen = requests::closed_loop(&target.address, connections, pace.round).await?;
             let used = cpu::used(target.pid())?.saturating_sub(before);
+            let others = by_others()?.saturating_sub(others);
             rounds.entry(target.name).or_default().push(Round {
                 per_second: number_of(seen.requests) / seen.took.as_secs_f64(),
                 cpu_microseconds: used.as_secs_f64() * 1e6 / number_of(seen.requests),
                 median_microseconds: number_of(seen.latencies.value_at_quantile(0.5)) / 1e3,
+                others: others.as_secs_f64() / seen.took.as_secs_f64(),
             });
         }
     }
     Ok(rounds)
+}
+
+/// The CPU time used by what is not part of the comparison.
+fn by_others() -> Result<Duration> {
+    Ok(cpu::used_by_all()?.saturating_sub(cpu::used(std::process::id())?))
 }
 
 /// One round of streams, during which the gateway is asked whether it is ready.

@@ -46,6 +46,8 @@ impl Report {
                     self.added(*connections, name),
                 );
             }
+            let others = self.others(*connections);
+            println!("others kept at most {others:.1} processors busy meanwhile");
         }
         println!("\n{} streams at 20 events/s", self.streams);
         for (name, rounds) in &self.events {
@@ -123,6 +125,9 @@ impl Report {
             }
             requests.insert(format!("{connections}_connections"), Value::Object(rows));
         }
+        let others = self.requests.keys().map(|connections| {
+            (format!("{connections}_connections"), json!(rounded(self.others(*connections))))
+        });
         let events = self.events.iter().map(|(name, rounds)| {
             (name.shown().to_owned(), json!(rounded(median(rounds.iter().copied()))))
         });
@@ -130,6 +135,7 @@ impl Report {
             "threads": self.threads,
             "streams": self.streams,
             "requests": requests,
+            "others": others.collect::<Map<_, _>>(),
             "cpu_us_per_event": events.collect::<Map<_, _>>(),
             "probes": {
                 "asked": self.probed.asked,
@@ -142,6 +148,12 @@ impl Report {
                 "bytes_per_waiter": crowd.bytes_per_waiter,
             })),
         })
+    }
+
+    /// The most processors that others kept busy in any round: ratios are of quiet ones.
+    fn others(&self, connections: usize) -> f64 {
+        let rounds = self.requests.get(&connections).into_iter().flat_map(BTreeMap::values);
+        rounds.flatten().map(|round| round.others).fold(0.0, f64::max)
     }
 
     fn cpu(&self, connections: usize, name: Name) -> f64 {
@@ -175,7 +187,12 @@ mod tests {
     use super::*;
 
     fn rounds(cpu: f64, latency: f64) -> Vec<Round> {
-        let round = Round { per_second: 1.0, cpu_microseconds: cpu, median_microseconds: latency };
+        let round = Round {
+            per_second: 1.0,
+            cpu_microseconds: cpu,
+            median_microseconds: latency,
+            others: 0.5,
+        };
         // One round that something else disturbed must not show.
         vec![round, round, Round { cpu_microseconds: cpu * 9.0, ..round }]
     }
@@ -204,5 +221,6 @@ mod tests {
         assert_eq!(json["everything_on"]["added_p50_vs_pingora"], 2.0);
         assert_eq!(json["cpu_vs_envoy"], Value::Null, "what was not measured has no ratio");
         assert_eq!(json["routing"], 1);
+        assert_eq!(json["raw"]["others"]["32_connections"], 0.5);
     }
 }
