@@ -21,6 +21,7 @@ mod middleman;
 mod network;
 mod nodes;
 mod objects;
+mod owned;
 mod pretence;
 mod rights;
 mod scale;

@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use super::hub::FakeHub;
 use super::{Desk, simulated};
-use crate::shared::eventually;
+use crate::shared::{World, eventually};
 
 /// A desk whose controller fetches from a hub of the test's.
 pub(super) struct Shelf {
     pub(super) desk: Desk,
-    hub: FakeHub,
+    pub(super) hub: FakeHub,
 }
 
 impl Shelf {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let mut shelf = Self::without_controller().await;
         let hub = shelf.hub.url();
         shelf.desk.start_controller(&["--hf-endpoint", &hub]);
@@ -29,8 +29,12 @@ impl Shelf {
     }
 
     pub(super) async fn without_controller() -> Self {
-        let desk = Desk::without_controller().await;
-        Self { desk, hub: FakeHub::start().await }
+        Self::of(World::new().await).await
+    }
+
+    /// Without a controller, in a namespace of whichever cluster.
+    pub(super) async fn of(world: World) -> Self {
+        Self { desk: Desk::of(world).await, hub: FakeHub::start().await }
     }
 
     /// A pinned model with these weights.
@@ -69,9 +73,9 @@ impl Shelf {
         Path::new(&volume.host_path.unwrap().path).join(path)
     }
 
-    pub(super) async fn pods_of(&self, job: &str) -> usize {
+    pub(super) async fn pods_of(&self, job: &str) -> Vec<Pod> {
         let of_job = ListParams::default().labels(&format!("batch.kubernetes.io/job-name={job}"));
-        self.api::<Pod>().list(&of_job).await.unwrap().items.len()
+        self.api::<Pod>().list(&of_job).await.unwrap().items
     }
 }
 
@@ -116,7 +120,7 @@ async fn k8s_20_a_gated_repository_is_tried_once_and_mended_by_another_source() 
     assert_eq!(cached(&failed), ("False".to_owned(), "PrefetchFailed".to_owned()));
     let message = failed.message.unwrap();
     assert!(message.contains("gated"), "{message}");
-    assert_eq!(shelf.pods_of("m-cache-prefetch").await, 1, "trying again is no use");
+    assert_eq!(shelf.pods_of("m-cache-prefetch").await.len(), 1, "trying again is no use");
     shelf.apply("m", "HF://org/name", &json!({})).await;
     shelf.ready("m").await;
     assert!(shelf.holds("m-cache", FETCHED).await);
@@ -133,7 +137,7 @@ async fn k8s_11_a_source_that_changes_while_it_is_fetched_is_left_for_the_new_on
     let new = shelf.job("m-cache-prefetch").await.unwrap();
     assert_ne!(new.metadata.uid, old.metadata.uid);
     eventually("the pods of the old Job are gone", async || {
-        (shelf.pods_of("m-cache-prefetch").await == 1).then_some(())
+        (shelf.pods_of("m-cache-prefetch").await.len() == 1).then_some(())
     })
     .await;
     assert!(shelf.holds("m-cache", FETCHED).await);
