@@ -63,13 +63,43 @@ pub(crate) struct Middleman {
 struct Desk {
     client: Client,
     rule: Mutex<Rule>,
+    writing: Mutex<Writing>,
+}
+
+/// Writes that have come and are not answered yet.
+#[derive(Default)]
+struct Writing {
+    now: usize,
+    most: usize,
+}
+
+/// One of them, for as long as it lasts; a client that goes away ends it too.
+struct OneWrite(Arc<Desk>);
+
+impl OneWrite {
+    fn begin(desk: &Arc<Desk>) -> Self {
+        let mut writing = desk.writing.lock().unwrap();
+        writing.now += 1;
+        writing.most = writing.most.max(writing.now);
+        Self(Arc::clone(desk))
+    }
+}
+
+impl Drop for OneWrite {
+    fn drop(&mut self) {
+        self.0.writing.lock().unwrap().now -= 1;
+    }
 }
 
 impl Middleman {
     /// Before the cluster of `world`. Everything passes at first.
     pub(crate) async fn before(world: &World) -> Self {
         let rule: Rule = Box::new(|_| Treatment::Pass);
-        let desk = Arc::new(Desk { client: world.client.clone(), rule: Mutex::new(rule) });
+        let desk = Arc::new(Desk {
+            client: world.client.clone(),
+            rule: Mutex::new(rule),
+            writing: Mutex::default(),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(take).with_state(Arc::clone(&desk));
@@ -93,6 +123,11 @@ impl Middleman {
         Path::join(self.folder.path(), "middleman")
     }
 
+    /// The most writes that were under way at once so far.
+    pub(crate) fn most_writes_at_once(&self) -> usize {
+        self.desk.writing.lock().unwrap().most
+    }
+
     /// From now on this says what becomes of requests.
     pub(crate) fn rule(&self, rule: impl FnMut(&Call) -> Treatment + Send + 'static) {
         *self.desk.rule.lock().unwrap() = Box::new(rule);
@@ -101,6 +136,7 @@ impl Middleman {
 
 async fn take(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let call = Call { method: request.method().clone(), path: request.uri().path().to_owned() };
+    let _write = call.writes().then(|| OneWrite::begin(&desk));
     let treatment = (desk.rule.lock().unwrap())(&call);
     match treatment {
         Treatment::Pass => carried_out(&desk.client, request).await,

@@ -1,6 +1,5 @@
 //! Waits that cannot end well end at once.
 
-use flexinfer_testkit::simulator::Settings;
 use serde_json::json;
 
 use super::world::{Site, code};
@@ -56,22 +55,4 @@ async fn who_waits_in_vain_for_a_protected_gpu_is_told_when_to_come_back() {
     let after: u64 = answer.head.header("retry-after").unwrap().parse().unwrap();
     assert!((300..=600).contains(&after), "{after}");
     assert!(answer.text().contains("its GPU is taken"), "{}", answer.text());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn queue_21_the_waiters_of_a_deleted_model_are_told_and_its_successor_serves() {
-    let site = Site::new().await;
-    site.simulated("a").await;
-    let gateway = site.gateway("one").await;
-    let asking: Vec<_> = (0..20).map(|_| gateway.asking("a")).collect();
-    gateway.waits("a", 20).await;
-    site.delete("a").await;
-    for asking in asking {
-        assert_eq!(code(&asking.await.unwrap()), "model_not_found");
-    }
-    site.simulated("a").await;
-    gateway.knows("a").await;
-    let engine = site.engine(Settings::default()).await;
-    site.list("a", &engine).await;
-    assert_eq!(gateway.ask("a").await.status(), 200);
 }

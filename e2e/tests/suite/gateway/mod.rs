@@ -2,10 +2,12 @@
 
 mod adapters;
 mod away;
+mod cold;
 mod failing;
 mod first_byte;
 mod journey;
 mod leaving;
+mod quiet;
 mod serving;
 mod several;
 mod swapping;

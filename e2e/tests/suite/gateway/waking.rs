@@ -23,57 +23,6 @@ async fn a_request_wakes_a_model_and_is_answered_when_it_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queue_15_many_requests_for_a_cold_model_are_few_writes() {
-    let site = Site::new().await;
-    site.simulated("a").await;
-    let mut gateways = Vec::new();
-    for name in ["one", "two", "three"] {
-        gateways.push(
-            site.gateway_by(name, site.kubeconfig().await, &["--max-queue-size", "400"]).await,
-        );
-    }
-    let asking: Vec<_> =
-        (0..300).map(|number| gateways[number % gateways.len()].asking("a")).collect();
-    for gateway in &gateways {
-        gateway.waits("a", 100).await;
-    }
-    for name in ["one", "two", "three"] {
-        site.traffic("a", |entry| entry["gateway"] == name && entry["waiting"] == 100).await;
-    }
-    let engine = site.engine(Settings::default()).await;
-    site.list("a", &engine).await;
-    for asking in asking {
-        assert_eq!(asking.await.unwrap().status(), 200);
-    }
-    let by_gateways = |write: &flexinfer_e2e::Write| {
-        write.namespace == site.namespace() && write.resource.starts_with("models")
-    };
-    let writes = site.models.world.cluster.writes().unwrap();
-    let writes = writes.iter().filter(|write| by_gateways(write)).count();
-    assert!(writes < 60, "{writes} writes for 300 requests");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn queue_20_every_activation_of_twenty_is_served() {
-    let site = Site::new().await;
-    site.simulated("a").await;
-    let gateway = site.gateway("one").await;
-    for round in 0..20 {
-        let asking = gateway.asking("a");
-        site.traffic("a", |entry| entry["waiting"] == 1).await;
-        let engine = site.engine(Settings::default()).await;
-        let listed = site.list("a", &engine).await;
-        let answer = asking.await.unwrap();
-        assert_eq!(answer.status(), 200, "round {round}: {}", answer.text());
-        listed.remove().await;
-        gateway.sees("a", |shown| shown["endpoints"].as_array().is_some_and(Vec::is_empty)).await;
-        engine.stop().await;
-    }
-    let shown = gateway.shown("a").await;
-    assert_eq!((&shown["waiting"], &shown["inFlight"]), (&json!(0), &json!(0)));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn queue_17_a_model_without_a_queue_is_woken_all_the_same() {
     let site = Site::new().await;
     let mut unqueued = crate::crds::model("a", &json!({ "backend": "simulator" }));

@@ -11,7 +11,7 @@ use flexinfer_testkit::simulator::{Running, Settings, Simulator};
 use flexinfer_testkit::{Program, TempDir, tempdir};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -92,11 +92,6 @@ impl Site {
         .await
     }
 
-    pub(crate) async fn delete(&self, name: &str) {
-        let models: Api<DynamicObject> = self.models.api();
-        models.delete(name, &DeleteParams::default()).await.unwrap();
-    }
-
     /// A gateway that serves this namespace.
     pub(crate) async fn gateway(&self, name: &str) -> Gateway {
         let kubeconfig = self.kubeconfig().await;
@@ -173,11 +168,6 @@ impl Listed {
         });
         let parameters = PatchParams::apply("test").force();
         self.slices.patch(&self.name, &parameters, &Patch::Apply(slice)).await.unwrap();
-    }
-
-    /// It is gone.
-    pub(crate) async fn remove(self) {
-        self.slices.delete(&self.name, &DeleteParams::default()).await.unwrap();
     }
 }
 
