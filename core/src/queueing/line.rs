@@ -122,6 +122,7 @@ impl Line {
             waiting: u32::try_from(self.waiting.len() + asked).unwrap_or(u32::MAX),
             waiting_since: self.waiting.since().or(self.asked.map(|asked| asked.since)),
             last_active: self.last_active,
+            watched_since: None,
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Activity {
     pub waiting_since: Option<Moment>,
     /// When the last request ended: the last byte counts, not the first.
     pub last_active: Option<Moment>,
+    /// Since when it has been watched, where what was before is not known: unknown is not idle, and not used either.
+    pub watched_since: Option<Moment>,
 }
 
 impl Activity {
@@ -60,9 +62,11 @@ pub fn sleeps_at(rest: Rest, activity: &Activity, ready_since: Moment) -> Option
     Some(quiet_since(activity, ready_since) + rest.idle_timeout)
 }
 
-/// Since when a serving model has had nothing to do, counted from its last byte or its readiness.
+/// Since when a serving model has had nothing to do, as far as it is known: counted from its last byte, its
+/// readiness, or from when it has been watched.
 pub fn quiet_since(activity: &Activity, ready_since: Moment) -> Moment {
-    activity.last_active.map_or(ready_since, |last| last.max(ready_since))
+    let known = activity.last_active.max(activity.watched_since);
+    known.map_or(ready_since, |last| last.max(ready_since))
 }
 
 #[cfg(test)]
@@ -86,6 +90,8 @@ mod tests {
         assert_eq!(sleeps_at(REST, &Activity::default(), at(10)), Some(at(70)));
         let before = Activity { last_active: Some(at(5)), ..Activity::default() };
         assert_eq!(sleeps_at(REST, &before, at(10)), Some(at(70)));
+        let watched = Activity { watched_since: Some(at(40)), ..before };
+        assert_eq!(sleeps_at(REST, &watched, at(10)), Some(at(100)));
     }
 
     #[test]

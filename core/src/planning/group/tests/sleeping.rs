@@ -107,3 +107,20 @@ fn a_deleted_model_holds_the_gpu_until_its_pods_are_gone() {
     let plan = decided(&[gone, asked], None, 101);
     assert_eq!((replicas(&plan), standing(&plan, 0)), (vec![0, 1], &Standing::Gone));
 }
+
+#[test]
+fn a_preloaded_model_that_nobody_used_stays_up_through_a_controllers_restart() {
+    let mut preloaded = member("a", 100).ready(20);
+    preloaded.model.preload = true;
+    let condition = serde_json::json!({
+        "type": "Ready", "status": "True", "reason": "BackendReady", "message": "",
+        "lastTransitionTime": "1970-01-12T13:46:40Z",
+    });
+    let conditions = vec![serde_json::from_value(condition).unwrap()];
+    let up = ModelStatus { conditions, ..ModelStatus::default() };
+    preloaded.demand.look(Some(&up), at(5000));
+    assert_eq!(replicas(&decided(std::slice::from_ref(&preloaded), None, 50_000)), [1]);
+    let used = preloaded.reports(0, 0, 50_000).reports(1, 0, 50_001).reports(0, 0, 50_002);
+    let plan = decided(&[used], None, 50_400);
+    assert_eq!(standing(&plan, 0), &Standing::Draining, "a preload ends with its first use");
+}

@@ -41,6 +41,8 @@ pub struct Demand {
     gateways: BTreeMap<String, Sighting>,
     last_active: Option<(Timestamp, Moment)>,
     busy_at: Option<Moment>,
+    /// When it was seen first, where it was up then.
+    watched_since: Option<Moment>,
     /// It was looked at before.
     known: bool,
     /// Since when the model has not been ready, by its own status.
@@ -93,7 +95,7 @@ impl Demand {
         if !std::mem::replace(&mut self.known, true)
             && ready.is_some_and(|ready| ready.status == "True")
         {
-            self.busy_at = Some(now);
+            self.watched_since = Some(now);
         }
     }
 
@@ -116,6 +118,7 @@ impl Demand {
             waiting: waiting.saturating_add(u32::from(asked.is_some())),
             waiting_since: waits,
             last_active: self.last_active.map(|(_, seen)| seen).max(self.busy_at),
+            watched_since: self.watched_since,
         }
     }
 

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 
 use super::*;
+use crate::scaling::quiet_since;
 
 const EXPIRY: Expiry = Expiry(Duration::from_secs(90));
 
@@ -165,21 +166,22 @@ fn ready(traffic: Vec<Traffic>) -> ModelStatus {
 #[test]
 fn queue_08_what_is_up_when_a_controller_begins_has_a_whole_idle_time_before_it() {
     let mut demand = Demand::default();
+    let quiet = |demand: &Demand, now| quiet_since(&demand.activity(EXPIRY, now), at(0));
     demand.look(Some(&ready(vec![])), at(5000));
-    assert_eq!(demand.activity(EXPIRY, at(5001)).last_active, Some(at(5000)));
+    assert_eq!(quiet(&demand, at(5001)), at(5000));
     demand.look(Some(&ready(vec![])), at(5100));
-    assert_eq!(
-        demand.activity(EXPIRY, at(5101)).last_active,
-        Some(at(5000)),
-        "only the first sight counts"
-    );
+    assert_eq!(quiet(&demand, at(5101)), at(5000), "only the first sight counts");
     let mut asleep = Demand::default();
     asleep.look(Some(&asleep_since(10, 5)), at(5000));
-    assert_eq!(
-        asleep.activity(EXPIRY, at(5001)).last_active,
-        Some(at(5)),
-        "nothing is to be kept up"
-    );
+    assert_eq!(quiet(&asleep, at(5001)), at(5), "nothing is to be kept up");
+}
+
+#[test]
+fn what_is_up_when_a_controller_begins_was_not_used_for_that() {
+    let mut demand = Demand::default();
+    let unused = ModelStatus { last_active_time: None, ..ready(vec![]) };
+    demand.look(Some(&unused), at(5000));
+    assert_eq!(demand.activity(EXPIRY, at(5001)).last_active, None);
 }
 
 #[test]
