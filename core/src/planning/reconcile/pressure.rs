@@ -1,4 +1,4 @@
-//! The pressure on one member's key-value cache, and the Model as its engine shall be started meanwhile.
+//! The pressure on one member's key-value caches, the fullest of all its nodes, and the Model as its engine shall be started meanwhile.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,20 @@ use flexinfer_crds::Model;
 
 use super::{Engine, Observed, Seen};
 use crate::backends::{Backend, Config};
+use crate::planning::model::serving_nodes;
 use crate::planning::pressure::{self, Pressure, pressure};
 
 pub(super) fn pressed(observed: &Observed<'_>, member: &Seen<'_>, backend: Backend) -> Pressure {
     let spec = &member.model.spec;
     let Some(wishes) = &spec.kv_cache else { return Pressure::default() };
     let engine = Engine::of(member.deployment, member.pods.iter().copied());
-    let node = engine.node.as_ref();
+    let mut nodes = serving_nodes(member.pods.iter().copied());
+    nodes.extend(engine.node.as_deref());
+    let fullest = nodes.iter().filter_map(|node| observed.kv_cache_usage.get(*node).copied());
     let status = member.model.status.as_ref();
     pressure(pressure::Seen {
         wishes: Some(wishes),
-        usage: node.and_then(|node| observed.kv_cache_usage.get(node).copied()),
+        usage: fullest.max_by(f64::total_cmp),
         serving: engine.ready > 0 && engine.asked > 0,
         up: engine.asked > 0,
         sequences: backend.sequences(Config::of(Some(&spec.config))),

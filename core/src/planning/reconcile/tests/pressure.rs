@@ -49,3 +49,17 @@ fn a_model_that_is_evicted_sleeps_and_is_told_of() {
     assert_eq!(wanted.status.kv_cache.as_ref().unwrap().evicted, Some(true));
     assert!(wanted.announcements.iter().any(|told| told.reason == "KVCacheEvicted"));
 }
+
+#[test]
+fn the_fullest_cache_of_all_replicas_counts() {
+    let mut model =
+        serving(json!({ "backend": "simulator", "kvCache": { "pressurePolicy": "Observe" } }));
+    let mut second = model.pods[0].clone();
+    second.metadata.name = Some("m-2".to_owned());
+    second.spec.as_mut().unwrap().node_name = Some("n2".to_owned());
+    model.pods.push(second);
+    model.kv_cache_usage.insert("n1".to_owned(), 0.1);
+    model.kv_cache_usage.insert("n2".to_owned(), 0.95);
+    let kv_cache = planned_at(&model, 60).status.kv_cache.unwrap();
+    assert_eq!((kv_cache.pressure, kv_cache.utilization.as_deref()), (Some(true), Some("0.9500")));
+}
