@@ -90,4 +90,12 @@ impl Nodes {
         let classes = Arc::make_mut(&mut self.offers.runtime_classes);
         if there { classes.insert(name.to_owned()) } else { classes.remove(name) }
     }
+
+    /// Forgets every RuntimeClass that is not in `listed`.
+    pub(super) fn keep_runtime_classes(&mut self, listed: &BTreeSet<String>) -> bool {
+        let classes = Arc::make_mut(&mut self.offers.runtime_classes);
+        let before = classes.len();
+        classes.retain(|name| listed.contains(name));
+        before != classes.len()
+    }
 }

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Se
 use kube::{Resource, ResourceExt as _};
 
 use super::adapters::Adapters;
-use super::leases::Lease;
+use super::leases::Leases;
 use super::member::Meaning;
 use super::names::Names;
 use super::news::{Named as _, busier, id_of, newer, renew, same_spec};
@@ -34,7 +34,7 @@ pub(super) struct Index {
     groups: BTreeMap<GroupId, BTreeSet<ModelId>>,
     owners: BTreeMap<Owner, ModelId>,
     objects: BTreeMap<Owner, Objects>,
-    leases: BTreeMap<GroupId, Lease>,
+    leases: Leases,
     claims: BTreeMap<String, Claims>,
     results: Results,
     nodes: Nodes,
@@ -268,6 +268,12 @@ impl Index {
         self.all_if(changed)
     }
 
+    /// Forgets the RuntimeClasses that are not `listed`.
+    pub(super) fn keep_runtime_classes(&mut self, listed: &BTreeSet<String>) -> Vec<GroupId> {
+        let changed = self.nodes.keep_runtime_classes(listed);
+        self.all_if(changed)
+    }
+
     /// A LoRAAdapter is now this, or is no more.
     pub(super) fn see_adapter(
         &mut self,
@@ -285,21 +291,16 @@ impl Index {
     }
 
     pub(super) fn see_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {
-        let Some((group, lease)) = Lease::of(map) else { return self.forget_lease(map) };
-        self.leases.insert(group.clone(), lease);
-        vec![group]
+        self.leases.see(map)
     }
 
     pub(super) fn forget_lease(&mut self, map: &ConfigMap) -> Vec<GroupId> {
-        let key = (map.namespace().unwrap_or_default(), map.name_any());
-        let gone: Vec<GroupId> = self
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.from == key)
-            .map(|(group, _)| group.clone())
-            .collect();
-        self.leases.retain(|_, lease| lease.from != key);
-        gone
+        self.leases.forget(map)
+    }
+
+    /// Forgets the leases that are not `listed`.
+    pub(super) fn keep_leases(&mut self, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
+        self.leases.keep(listed)
     }
 
     /// What benchmarks have measured, all of it.

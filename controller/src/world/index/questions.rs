@@ -25,7 +25,7 @@ impl Index {
         let namespace = members.first().map(|member| &*member.id.namespace);
         let claims = namespace.and_then(|namespace| self.claims.get(namespace).cloned());
         let claims = claims.unwrap_or_default();
-        let lease = self.leases.get(group).map(|lease| lease.until).filter(|until| now < *until);
+        let lease = self.leases.on(group).filter(|until| now < *until);
         Some(Sight {
             group: group.clone(),
             members,

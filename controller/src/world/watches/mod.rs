@@ -285,16 +285,23 @@ async fn nodes(api: Api<Node>, world: Arc<World>, listed: Listed) {
 
 async fn runtime_classes(api: Api<RuntimeClass>, world: Arc<World>, listed: Listed) {
     let mut events = events(api, &watcher::Config::default());
-    let mut first = true;
+    let (mut seen, mut first) = (BTreeSet::new(), true);
     while let Some(event) = events.next().await {
-        let see = |class: RuntimeClass, there| {
+        let see = |class: &RuntimeClass, there| {
             world.change(|index, _| index.see_runtime_class(&class.name_any(), there));
         };
         match event {
-            Event::Init => {}
-            Event::InitDone => complete(&mut first, &listed),
-            Event::InitApply(class) | Event::Apply(class) => see(class, true),
-            Event::Delete(class) => see(class, false),
+            Event::Init => seen.clear(),
+            Event::InitApply(class) => {
+                seen.insert(class.name_any());
+                see(&class, true);
+            }
+            Event::InitDone => {
+                world.change(|index, _| index.keep_runtime_classes(&seen));
+                complete(&mut first, &listed);
+            }
+            Event::Apply(class) => see(&class, true),
+            Event::Delete(class) => see(&class, false),
         }
     }
 }
@@ -327,14 +334,19 @@ async fn gpu_leases(
     world: Arc<World>,
     listed: Listed,
 ) {
-    let mut first = true;
+    let (mut seen, mut first) = (BTreeSet::new(), true);
     while let Some(event) = events.next().await {
         match event {
-            Event::Init => {}
-            Event::InitDone => complete(&mut first, &listed),
-            Event::InitApply(map) | Event::Apply(map) => {
+            Event::Init => seen.clear(),
+            Event::InitApply(map) => {
+                seen.insert(map.place());
                 world.change(|index, _| index.see_lease(&map));
             }
+            Event::InitDone => {
+                world.change(|index, _| index.keep_leases(&seen));
+                complete(&mut first, &listed);
+            }
+            Event::Apply(map) => world.change(|index, _| index.see_lease(&map)),
             Event::Delete(map) => world.change(|index, _| index.forget_lease(&map)),
         }
     }
