@@ -17,6 +17,8 @@ pub enum ConditionType {
     ConfigValid,
     /// Nobody else claims the model's name or aliases.
     NameUnique,
+    /// The model's objects are there as they shall be.
+    Applied,
     /// The model's speed was measured; only where the Model asks for that.
     BenchmarkComplete,
 }
@@ -84,6 +86,12 @@ pub enum ConditionReason {
     /// The claim waits for its volume.
     #[strum(serialize = "PVCProvisioning")]
     PvcProvisioning,
+    /// The model's objects are as they shall be.
+    Applied,
+    /// The API server does not take an object of the model.
+    Refused,
+    /// Something that is not the model's has the name of an object that it needs.
+    NameTaken,
     /// The model is measured as soon as it serves.
     BenchmarkPending,
     /// The model is being measured.
@@ -106,7 +114,7 @@ pub enum LoadHindrance {
     CrashLoop,
     /// A container that has to run first failed.
     InitContainerFailed,
-    /// The namespace's quota does not allow the pod.
+    /// The namespace's quota does not allow the pod, or another object.
     QuotaExceeded,
     /// The source cannot be understood, or names nothing.
     BadSource,

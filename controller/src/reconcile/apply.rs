@@ -65,7 +65,7 @@ impl Reconciler {
             return Ok(());
         }
         let services: Api<Service> = self.writer.api(&member.id);
-        let written = self.writer.apply(&services, &wanted.name_any(), &wanted).await?;
+        let written = self.writer.apply(&services, &wanted, there).await?;
         self.world.wrote_service(written);
         Ok(())
     }
@@ -76,11 +76,12 @@ impl Reconciler {
         wanted: Option<ConfigMap>,
     ) -> Result<(), Error> {
         let Some(wanted) = wanted else { return Ok(()) };
-        if member.files.as_deref().is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
+        let there = member.files.as_deref();
+        if there.is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
             return Ok(());
         }
         let maps: Api<ConfigMap> = self.writer.api(&member.id);
-        let written = self.writer.apply(&maps, &wanted.name_any(), &wanted).await?;
+        let written = self.writer.apply(&maps, &wanted, there).await?;
         self.world.wrote_files(written);
         Ok(())
     }
@@ -110,6 +111,10 @@ impl Reconciler {
                 Some(there) => self.scale(member, there, replicas, None).await,
                 None => Ok(()),
             },
+            WantedEngine::Tried(wanted) => {
+                let deployments: Api<Deployment> = self.writer.api(&member.id);
+                self.writer.try_apply(&deployments, &wanted, member.deployment.as_deref()).await
+            }
             WantedEngine::Nothing => Ok(()),
         }
     }
@@ -120,11 +125,12 @@ impl Reconciler {
         member: &Member,
         wanted: &Deployment,
     ) -> Result<Option<Deployment>, Error> {
-        if member.deployment.as_deref().is_some_and(|there| as_wanted(there, wanted, member)) {
+        let there = member.deployment.as_deref();
+        if there.is_some_and(|there| as_wanted(there, wanted, member)) {
             return Ok(None);
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
-        let written = self.writer.apply(&deployments, &wanted.name_any(), wanted).await?;
+        let written = self.writer.apply(&deployments, wanted, there).await?;
         tracing::info!(model = %member.id, replicas = wanted.spec.replicas, "the Deployment was applied");
         self.world.wrote_deployment(written.clone());
         Ok(Some(written))

@@ -16,7 +16,8 @@ impl Reconciler {
         for job in wanted {
             let name = job.name_any();
             tracing::info!(model = %member.id, job = name, "the Job is made");
-            let written = self.writer.apply(&jobs, &name, &job).await?;
+            let there = member.jobs.iter().find(|there| there.metadata.name == job.metadata.name);
+            let written = self.writer.apply(&jobs, &job, there.map(AsRef::as_ref)).await?;
             self.world.wrote_job(written);
         }
         Ok(())
@@ -33,7 +34,7 @@ impl Reconciler {
                 let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
                 let name = claim.name_any();
                 tracing::info!(model = %member.id, claim = name, "the claim is made or grows");
-                let written = self.writer.apply(&claims, &name, &*claim).await?;
+                let written = self.writer.apply(&claims, &*claim, None).await?;
                 self.world.wrote_claim(written);
                 Ok(())
             }

@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+use flexinfer_core::planning::writing::Why;
+
+/// Refusals that say nothing about what was written: who asks is not known, or what is asked for is not there, it
+/// took too long, somebody else wrote meanwhile, or too much is asked for.
+const PASSING: [u16; 5] = [401, 404, 408, 409, 429];
+
 /// Why a pass ended early. The next one begins where it stopped.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -16,6 +22,9 @@ pub(super) enum Error {
         /// What came back.
         source: Box<kube::Error>,
     },
+    /// Something that is not the model's has the name.
+    #[error("{0}")]
+    Taken(String),
     /// The server did not answer.
     #[error("cannot {act}: no answer within {limit:?}")]
     Silent {
@@ -27,12 +36,24 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether the server did not take what was written; other objects it may take.
+    /// Why the server does not take what was written, if waiting a moment does not help; and what it said.
+    pub(super) fn trouble(&self) -> Option<(Why, String)> {
+        let (act, status) = match self {
+            Self::Taken(said) => return Some((Why::NameTaken, said.clone())),
+            Self::Refused { act, source } => match &**source {
+                kube::Error::Api(status) => (act, status),
+                _ => return None,
+            },
+            Self::LeadLost | Self::Silent { .. } => return None,
+        };
+        let about_the_object = (400..500).contains(&status.code) && !PASSING.contains(&status.code);
+        about_the_object
+            .then(|| (Why::of(&status.message), format!("cannot {act}: {}", status.message)))
+    }
+
+    /// Whether it is about one object; others may be taken.
     pub(super) fn is_refusal(&self) -> bool {
-        const BUSY: u16 = 429;
-        let Self::Refused { source, .. } = self else { return false };
-        let kube::Error::Api(status) = &**source else { return false };
-        (400..500).contains(&status.code) && status.code != BUSY
+        self.trouble().is_some() || self.is_conflict() || self.is_absence()
     }
 
     /// Whether somebody else wrote the object meanwhile.

@@ -6,6 +6,7 @@ mod caching;
 mod error;
 mod pruning;
 mod report;
+mod settle;
 mod write;
 
 use std::collections::BTreeMap;
@@ -14,8 +15,7 @@ use std::time::Duration;
 
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::planning::objects::Settings;
-use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, Wanted, plan};
-use flexinfer_core::planning::status::Announcement;
+use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, plan};
 use flexinfer_telemetry::traces::Tracer;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -112,29 +112,16 @@ impl Reconciler {
         if let Some(moment) = revisit {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));
         }
-        let mut refused = None;
+        let mut unfinished = None;
         for wanted in wanted {
             let member = sight.members.iter().find(|member| member.id == wanted.id);
             let Some(member) = member else { continue };
-            match self.settle(member, wanted).await {
-                Err(error) if error.is_refusal() => {
-                    self.complain(group, member, &error).await;
-                    refused = refused.or(Some(error));
-                }
+            match Box::pin(self.settle(group, member, wanted)).await {
+                Err(error) if error.is_refusal() => unfinished = unfinished.or(Some(error)),
                 settled => settled?,
             }
         }
-        refused.map_or(Ok(()), Err)
-    }
-
-    /// Tells people what the server refuses for a member, once until it is as it shall be.
-    async fn complain(&self, group: &GroupId, member: &Member, error: &Error) {
-        let told = self.failures.lock().get(group).is_some_and(|count| *count > 0);
-        if told || error.is_conflict() || error.is_absence() {
-            return;
-        }
-        let announcement = Announcement::new(true, "Refused", error.to_string());
-        self.writer.announce(&member.model, announcement).await;
+        unfinished.map_or(Ok(()), Err)
     }
 
     fn observed<'a>(&'a self, sight: &'a Sight) -> Observed<'a> {
@@ -149,40 +136,6 @@ impl Reconciler {
             settings: &self.settings,
             now: self.world.clock.now(),
         }
-    }
-
-    /// Makes one member as it shall be, and says so.
-    async fn settle(&self, member: &Member, wanted: Wanted) -> Result<(), Error> {
-        let Wanted {
-            id,
-            finalizer,
-            service,
-            files,
-            caching,
-            engine,
-            jobs,
-            measured,
-            leftovers,
-            released,
-            status,
-            announcements,
-            verdict,
-        } = wanted;
-        if let Some(verdict) = &verdict {
-            self.world.remember(&id, verdict.record.clone());
-        }
-        self.hold_on(member, finalizer).await?;
-        self.apply_service(member, service).await?;
-        self.apply_files(member, files).await?;
-        self.take_step(member, caching).await?;
-        self.apply_engine(member, engine).await?;
-        self.speeds.saw(member, measured.as_ref(), &status);
-        self.metrics.saw(member, &status, verdict.as_ref());
-        self.report(member, status, verdict.as_ref(), announcements).await?;
-        self.make_jobs(member, jobs).await?;
-        self.prune(member, leftovers).await?;
-        self.release(member, released).await?;
-        self.let_go(member, finalizer).await
     }
 }
 
@@ -199,6 +152,7 @@ fn seen(member: &Member) -> Seen<'_> {
         adapters: member.adapters,
         demand: &member.demand,
         name_conflict: member.name_conflict.as_deref(),
+        writing: &member.writing,
         record: member.record.clone(),
     }
 }

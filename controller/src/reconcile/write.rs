@@ -6,9 +6,10 @@ use flexinfer_core::ids::ModelId;
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::{Model, keys};
 use flexinfer_telemetry::traces::Tracer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -21,6 +22,17 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// The most characters of an event's note that the server takes.
 const LONGEST_NOTE: usize = 900;
+
+/// A kind of object that is made for models.
+pub(super) trait Object:
+    Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug
+{
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug> Object
+    for K
+{
+}
 
 /// Writes to the cluster while this process leads.
 pub(super) struct Writer {
@@ -49,15 +61,48 @@ impl Writer {
         Api::namespaced(self.client.clone(), &id.namespace)
     }
 
-    /// Applies what this controller wants of an object, whoever wrote it before.
-    pub(super) async fn apply<K>(&self, api: &Api<K>, name: &str, wanted: &K) -> Result<K, Error>
-    where
-        K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
-    {
+    /// Applies what this controller wants of an object of a model's, whoever wrote its fields before. `known` is
+    /// the object as it was seen last; one that is not the model's is left alone.
+    pub(super) async fn apply<K: Object>(
+        &self,
+        api: &Api<K>,
+        wanted: &K,
+        known: Option<&K>,
+    ) -> Result<K, Error> {
+        self.patch(api, wanted, known, false).await
+    }
+
+    /// Whether [`Self::apply`] would be taken; nothing is changed.
+    pub(super) async fn try_apply<K: Object>(
+        &self,
+        api: &Api<K>,
+        wanted: &K,
+        known: Option<&K>,
+    ) -> Result<(), Error> {
+        self.patch(api, wanted, known, true).await.map(drop)
+    }
+
+    async fn patch<K: Object>(
+        &self,
+        api: &Api<K>,
+        wanted: &K,
+        known: Option<&K>,
+        dry_run: bool,
+    ) -> Result<K, Error> {
+        let (kind, name) = (K::kind(&()), wanted.name_any());
+        if known.is_none_or(|known| !belongs_with(known.meta(), wanted.meta())) {
+            let look = api.get_metadata_opt(&name);
+            let there = self.guarded(format!("look at {kind} {name}"), look).await?;
+            let others = there.filter(|there| !belongs_with(&there.metadata, wanted.meta()));
+            if let Some(others) = others {
+                return Err(Error::Taken(taken(&kind, &others.metadata)));
+            }
+        }
         let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
+        let parameters = PatchParams { dry_run, ..parameters };
         let patch = Patch::Apply(wanted);
-        self.guarded(format!("apply {} {name}", K::kind(&())), api.patch(name, &parameters, &patch))
-            .await
+        let act = if dry_run { "try" } else { "apply" };
+        self.guarded(format!("{act} {kind} {name}"), api.patch(&name, &parameters, &patch)).await
     }
 
     /// Does `write`, if this process still leads and for as long as that lasts.
@@ -97,6 +142,30 @@ impl Writer {
             tracing::warn!(%error, "an event was not recorded");
         }
     }
+}
+
+/// Whether `there` is the object that `wanted` is: of the same Model, not only of the same name. What belongs to no
+/// Model is told by its name, which nobody else gives.
+fn belongs_with(there: &ObjectMeta, wanted: &ObjectMeta) -> bool {
+    let owner = |meta: &ObjectMeta| controller_of(meta).map(|owner| owner.uid.clone());
+    let wanted_owner = owner(wanted);
+    there.name == wanted.name && (wanted_owner.is_none() || owner(there) == wanted_owner)
+}
+
+fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// That the name is somebody else's, and what to do about it.
+fn taken(kind: &str, others: &ObjectMeta) -> String {
+    let name = others.name.as_deref().unwrap_or_default();
+    let whose = controller_of(others).map_or_else(
+        || "is not this Model's".to_owned(),
+        |owner| format!("belongs to another {} `{}`", owner.kind, owner.name),
+    );
+    format!(
+        "there is a {kind} `{name}` already, which {whose}; give the Model another name, or delete the {kind} if nobody needs it"
+    )
 }
 
 /// Records events, and counts those that are alike as one.

@@ -8,6 +8,7 @@ use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::objects::Adapters;
+use flexinfer_core::planning::writing::Writing;
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -27,6 +28,8 @@ pub(crate) struct Member {
     pub(crate) adapters: Adapters,
     pub(crate) demand: Demand,
     pub(crate) record: Record,
+    /// What of its objects was not taken.
+    pub(crate) writing: Writing,
     pub(crate) deployment: Option<Arc<Deployment>>,
     pub(crate) service: Option<Arc<Service>>,
     pub(crate) files: Option<Arc<ConfigMap>>,
@@ -52,6 +55,7 @@ impl Member {
             adapters: Adapters::default(),
             demand: Demand::default(),
             record: Record::default(),
+            writing: Writing::default(),
             deployment: None,
             service: None,
             files: None,

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
+use flexinfer_core::planning::writing::Writing;
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -86,6 +87,11 @@ impl World {
     /// Keeps what was decided about a model for the next decision.
     pub(crate) fn remember(&self, model: &ModelId, record: Record) {
         self.index.lock().remember(model, record);
+    }
+
+    /// Keeps what became of the writes of a model's objects.
+    pub(crate) fn note_writing(&self, model: &ModelId, writing: Writing) {
+        self.index.lock().note_writing(model, writing);
     }
 
     /// The server's answer to a write of a Model.

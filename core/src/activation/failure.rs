@@ -46,7 +46,7 @@ pub enum Reason {
     DigestMismatch,
     /// No room left on the disk.
     DiskFull,
-    /// The configuration asks for something the backend cannot do.
+    /// The configuration asks for something the backend cannot do, or that the cluster does not allow.
     InvalidConfig,
     /// An engine that somebody else runs does not answer.
     Unreachable,

@@ -122,9 +122,10 @@ fn unfit(reason: &str) -> Option<Reason> {
     let known = ConditionReason::iter().find(|known| <&str>::from(known) == reason)?;
     match known {
         ConditionReason::VramInsufficient => Some(Reason::VramInsufficient),
-        ConditionReason::BackendUnsupported | ConditionReason::ImageNotConfigured => {
-            Some(Reason::InvalidConfig)
-        }
+        ConditionReason::BackendUnsupported
+        | ConditionReason::ImageNotConfigured
+        | ConditionReason::Refused
+        | ConditionReason::NameTaken => Some(Reason::InvalidConfig),
         ConditionReason::PrefetchFailed | ConditionReason::QuantizationFailed => {
             Some(Reason::DownloadFailed)
         }

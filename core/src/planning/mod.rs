@@ -2,7 +2,8 @@
 //! ([`group`]), what a model's pods say about its engine ([`model`]), which nodes would do ([`placing`]), what
 //! objects a model becomes ([`objects`]), how its weights get there ([`caching`]), how fast it is ([`benchmarking`]),
 //! what is done when its cache fills up ([`pressure`]), which of its pods nobody needs any more ([`pruning`],
-//! [`releasing`]), and what people and gateways are told about it ([`status`]).
+//! [`releasing`]), what
+//! becomes of writes that are refused ([`writing`]), and what people and gateways are told about it ([`status`]).
 
 pub mod benchmarking;
 pub mod caching;
@@ -16,3 +17,4 @@ pub mod reconcile;
 pub mod releasing;
 pub mod status;
 pub mod time;
+pub mod writing;

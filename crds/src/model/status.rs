@@ -22,7 +22,7 @@ pub struct ModelStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 
-    /// `Cached`, `Loaded`, `Ready`, `Schedulable`, `ConfigValid`, `NameUnique`, `BenchmarkComplete`.
+    /// `Cached`, `Loaded`, `Ready`, `Schedulable`, `ConfigValid`, `NameUnique`, `Applied`, `BenchmarkComplete`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -11,6 +11,7 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
+use flexinfer_core::planning::writing::Writing;
 use flexinfer_crds::{LoRAAdapter, Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -48,6 +49,7 @@ struct Seen {
     meaning: Meaning,
     demand: Demand,
     record: Record,
+    writing: Writing,
 }
 
 impl Index {
@@ -63,6 +65,12 @@ impl Index {
     pub(super) fn remember(&mut self, id: &ModelId, record: Record) {
         if let Some(seen) = self.models.get_mut(id) {
             seen.record = record;
+        }
+    }
+
+    pub(super) fn note_writing(&mut self, id: &ModelId, writing: Writing) {
+        if let Some(seen) = self.models.get_mut(id) {
+            seen.writing = writing;
         }
     }
 
@@ -82,10 +90,11 @@ impl Index {
         if !known.is_some_and(|known| same_spec(&known.model, &model)) {
             self.names.changed();
         }
-        let (mut demand, record) = match known {
-            Some(known) => (known.demand.clone(), known.record.clone()),
-            None => (Demand::default(), remembered(&id, model.status.as_ref())),
-        };
+        let status = model.status.as_ref();
+        let (mut demand, record, writing) = known.map_or_else(
+            || (Demand::default(), remembered(&id, status), Writing::remembered(status)),
+            |known| (known.demand.clone(), known.record.clone(), known.writing.clone()),
+        );
         demand.look(model.status.as_ref(), now);
         let moved = known.is_none_or(|known| {
             !same_spec(&known.model, &model)
@@ -99,7 +108,8 @@ impl Index {
         }
         self.groups.entry(group.clone()).or_default().insert(id.clone());
         self.owners.insert(Owner::model(&id), id.clone());
-        self.models.insert(id, Seen { model: Arc::new(model), meaning, demand, record });
+        let seen = Seen { model: Arc::new(model), meaning, demand, record, writing };
+        self.models.insert(id, seen);
         if moved {
             woken.insert(group);
         }

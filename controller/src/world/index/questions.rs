@@ -48,6 +48,7 @@ impl Index {
             adapters: self.adapters.of(id),
             demand: seen.demand.clone(),
             record: seen.record.clone(),
+            writing: seen.writing.clone(),
             deployment: objects.and_then(|objects| objects.deployment.clone()),
             service: objects.and_then(|objects| objects.service.clone()),
             files: objects.and_then(|objects| objects.files.clone()),

@@ -6,6 +6,7 @@ mod memory;
 mod objects;
 mod pressure;
 mod weights;
+mod withholding;
 
 #[cfg(test)]
 mod tests;
@@ -37,10 +38,12 @@ use crate::planning::status::{
     Announcement, Obstacle, Situation, announcements, last_load, status,
 };
 use crate::planning::time::moment;
+use crate::planning::writing::{Part, Writing};
 
 use memory::Memory;
 use objects::{Drawn, draw};
 use weights::Weights;
+use withholding::{measured_or_not, obstructed, withhold};
 
 /// How long a Model that is being deleted waits for its pods. Those of a lost node never end.
 const DELETION_LIMIT: Duration = Duration::from_secs(50);
@@ -70,6 +73,8 @@ pub struct Seen<'a> {
     pub demand: &'a Demand,
     /// Who else claims one of its names, in a sentence.
     pub name_conflict: Option<&'a str>,
+    /// What of its objects was not taken.
+    pub writing: &'a Writing,
     /// What was remembered of it.
     pub record: Record,
 }
@@ -126,6 +131,8 @@ pub struct Wanted {
     pub announcements: Vec<Announcement>,
     /// Its place in the group; `None` where nothing could be decided.
     pub verdict: Option<Verdict>,
+    /// What is left alone for now, since it was refused not long ago.
+    pub withheld: Vec<Part>,
 }
 
 /// What shall be with the finalizer of a Model.
@@ -153,6 +160,8 @@ pub enum WantedEngine {
     },
     /// What runs stays as it is, with so many replicas: the spec cannot be followed now.
     Scaled(u32),
+    /// It was refused before: whether it would be taken like this is to be found out, and nothing changed by that.
+    Tried(Box<Deployment>),
     /// There is none to make.
     Nothing,
 }
@@ -168,7 +177,8 @@ pub struct Plan {
 
 /// Plans for everything that was `observed`.
 pub fn plan(observed: &Observed<'_>) -> Plan {
-    let drawn: Vec<Drawn> = observed.members.iter().map(|member| draw(observed, member)).collect();
+    let drawn: Vec<Drawn> =
+        observed.members.iter().map(|member| obstructed(member, draw(observed, member))).collect();
     let engines: Vec<Engine> =
         observed.members.iter().zip(&drawn).map(|(member, drawn)| engine(member, drawn)).collect();
     let decision = decided(observed, &drawn, &engines);
@@ -185,7 +195,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
         let verdict = member.effective.and_then(|_| verdicts.next());
         let (released, later) = released(observed, member, engine, verdict.as_ref());
         own.extend(later);
-        wanted.push(Wanted { released, ..want(observed, member, drawn, engine, verdict) });
+        let all = Wanted { released, ..want(observed, member, drawn, engine, verdict) };
+        wanted.push(withhold(observed, member, engine, all));
     }
     wanted.sort_by_key(|wanted| wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas));
     let deletions = observed
@@ -206,7 +217,8 @@ fn looks_again(
     let waits = [drawn.weights.look_again, drawn.benchmarking.look_again];
     let waits = waits.into_iter().flatten().map(|wait| observed.now + wait);
     let (_, leftover) = pruning(member.pods.iter().copied(), observed.now);
-    waits.chain([leftover, drawn.pressure.look_again].into_iter().flatten())
+    let refused = member.writing.next_try(observed.now);
+    waits.chain([leftover, drawn.pressure.look_again, refused].into_iter().flatten())
 }
 
 fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {
@@ -293,11 +305,13 @@ fn want(
         pressure,
     } = drawn;
     let Weights { step, met, cache, substage, look_again: _ } = weights;
+    let standing = measured_or_not(member, benchmarking.standing);
     let status = status(&Situation {
         model: member.model,
         group: Some(observed.group),
         obstacle: obstacle.as_ref(),
         doubts: &doubts,
+        writing: member.writing,
         name_conflict: member.name_conflict,
         engine,
         verdict: verdict.as_ref(),
@@ -305,7 +319,7 @@ fn want(
         gpu,
         cached: met.as_ref(),
         cache: memory.status(cache),
-        benchmark: benchmarking.standing.as_ref(),
+        benchmark: standing.as_ref(),
         measured: benchmarking.measured.as_ref(),
         caching: substage,
         kv_cache: pressure.status,
@@ -335,6 +349,7 @@ fn want(
         announcements: announced(member, &status, verdict.as_ref()),
         status,
         verdict,
+        withheld: Vec::new(),
     }
 }
 

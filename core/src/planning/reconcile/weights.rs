@@ -6,7 +6,8 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType, Outlook};
 use flexinfer_crds::keys;
 use flexinfer_crds::model::{CacheStatus, LoadingSubstage};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{CacheStep, Observed, Seen};
@@ -47,6 +48,9 @@ pub(super) fn weights(
         Held::Claim { name, .. } => claim(name),
         _ => None,
     };
+    if let Some(obstacle) = held.and_then(|held| somebody_elses(blueprint, member, held)) {
+        return Ok((Weights::default(), Some(obstacle)));
+    }
     let seen = caching::Seen {
         claim: held,
         source: source_of(blueprint).and_then(claim),
@@ -73,6 +77,29 @@ pub(super) fn weights(
     });
     let met = ready.then_some((reason, message));
     Ok((Weights { step, met, cache, substage, look_again }, obstacle))
+}
+
+/// That a claim has the name of the one that is made for the model, and is not the model's.
+fn somebody_elses(
+    blueprint: &Blueprint<'_>,
+    member: &Seen<'_>,
+    there: &PersistentVolumeClaim,
+) -> Option<Obstacle> {
+    let wanted = blueprint.claim()?;
+    let of_model = |meta: &ObjectMeta| {
+        let mut owners = meta.owner_references.iter().flatten();
+        owners.any(|owner| Some(&owner.uid) == member.model.metadata.uid.as_ref())
+    };
+    let others = of_model(&wanted.metadata) && !of_model(&there.metadata);
+    others.then(|| {
+        let name = wanted.metadata.name.unwrap_or_default();
+        Obstacle {
+            condition: ConditionType::Cached,
+            reason: ConditionReason::NameTaken.into(),
+            message: format!("there is a claim `{name}` already, which is not this Model's; to use it, write `cache.pvcName: {name}`, else give the Model another name"),
+            lasting: true,
+        }
+    })
 }
 
 /// Since when its weights have not been there, by its status.

@@ -23,6 +23,7 @@ pub(super) fn conditions(situation: &Situation<'_>) -> Vec<Condition> {
         name_unique(situation),
         schedulable(situation),
         cached(situation),
+        applied(situation),
         loaded(situation),
         ready(situation),
     ]
@@ -110,6 +111,14 @@ fn cached(situation: &Situation<'_>) -> Finding {
             met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
         }
     })
+}
+
+fn applied(situation: &Situation<'_>) -> Finding {
+    let kind = ConditionType::Applied;
+    match situation.writing.trouble() {
+        None => met(kind, ConditionReason::Applied, "its objects are as they shall be"),
+        Some((reason, message)) => Finding { kind, holds: false, reason, message },
+    }
 }
 
 /// Nothing for a Model that does not ask to be measured.

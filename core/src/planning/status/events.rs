@@ -29,11 +29,12 @@ impl Announcement {
 }
 
 /// Conditions whose loss is told; that of the others shows in the phase.
-const TOLD: [ConditionType; 4] = [
+const TOLD: [ConditionType; 5] = [
     ConditionType::ConfigValid,
     ConditionType::NameUnique,
     ConditionType::Schedulable,
     ConditionType::Cached,
+    ConditionType::Applied,
 ];
 
 /// What is told about the change from `old` to `new` of a model that came to its GPU like this.
@@ -42,7 +43,10 @@ pub fn announcements(
     new: &ModelStatus,
     coming: Option<&Coming>,
 ) -> Vec<Announcement> {
-    let lost = TOLD.iter().filter_map(|kind| lost(*kind, old, new));
+    let mut lost: Vec<Announcement> =
+        TOLD.iter().filter_map(|kind| lost(*kind, old, new)).collect();
+    // Weights that are not taken are said by two conditions.
+    lost.dedup();
     let measured = measured(old, new);
     let changed = phase_change(old, new, coming).into_iter().chain(draining(old, new));
     changed.chain(pressure::told(old, new)).chain(lost).chain(measured).collect()
@@ -134,10 +138,13 @@ fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {
 
 /// The condition that keeps it from being started.
 fn broken(status: &ModelStatus) -> Option<&Condition> {
-    [ConditionType::ConfigValid, ConditionType::Schedulable, ConditionType::Cached]
-        .into_iter()
-        .filter_map(|kind| condition(status, kind))
-        .find(|found| found.status == "False")
+    let all = [
+        ConditionType::ConfigValid,
+        ConditionType::Schedulable,
+        ConditionType::Cached,
+        ConditionType::Applied,
+    ];
+    all.into_iter().filter_map(|kind| condition(status, kind)).find(|found| found.status == "False")
 }
 
 fn lost(kind: ConditionType, old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {

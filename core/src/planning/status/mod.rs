@@ -28,6 +28,7 @@ use crate::planning::group::{Behind, Preempted, Record, Standing, Verdict};
 use crate::planning::model::Engine;
 use crate::planning::placing::Doubt;
 use crate::planning::time::{moment, time};
+use crate::planning::writing::Writing;
 use crate::sharing::Turn;
 
 /// A foreseen moment that moves by less than this is not worth a write.
@@ -57,6 +58,8 @@ pub struct Situation<'a> {
     pub obstacle: Option<&'a Obstacle>,
     /// What its author should know about where it may run.
     pub doubts: &'a [Doubt],
+    /// What of its objects was not taken.
+    pub writing: &'a Writing,
     /// Who else claims one of its names, in a sentence.
     pub name_conflict: Option<&'a str>,
     /// Its engine.

@@ -80,6 +80,7 @@ impl Case {
             group: Some(&self.group),
             obstacle: self.obstacle.as_ref(),
             doubts: &[],
+            writing: &Writing::default(),
             name_conflict: self.name_conflict,
             engine: &self.engine,
             verdict: self.verdict.as_ref(),

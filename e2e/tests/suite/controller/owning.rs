@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::Phase;
 use flexinfer_e2e::Write;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -141,4 +144,47 @@ async fn k8s_23_a_model_that_fits_no_type_stops_none_of_the_others() {
     gateway.knows("good").await;
     let faulty = gateway.page("/debug/models").await["faulty"].to_string();
     assert!(faulty.contains("broken"), "it is told nowhere: {faulty}");
+}
+
+#[tokio::test]
+async fn an_object_that_is_somebody_elses_is_never_taken_over() {
+    let desk = Desk::new().await;
+    let services: Api<Service> =
+        Api::namespaced(desk.world().client.clone(), &desk.world().namespace);
+    // The gateway's own, say.
+    let theirs = json!({
+        "metadata": { "name": "proxy" },
+        "spec": { "selector": { "app": "proxy" }, "ports": [{ "port": 80 }] },
+    });
+    let theirs = serde_json::from_value(theirs).unwrap();
+    let theirs = services.create(&PostParams::default(), &theirs).await.unwrap();
+    let pinned = json!({ "serverless": { "minReplicas": 1 } });
+    desk.apply("proxy", &simulated(&pinned)).await;
+    let taken = |status: &ModelStatus| {
+        status
+            .conditions
+            .iter()
+            .any(|found| found.type_ == "Applied" && found.reason == "NameTaken")
+    };
+    let status = desk.until("refused", "proxy", taken).await;
+    assert_eq!(status.phase, Some(Phase::Failed));
+    assert!(status.message.unwrap().contains("another name"), "no hint");
+    assert!(desk.events("proxy").await.contains(&"NameTaken".to_owned()));
+    assert_eq!(services.get("proxy").await.unwrap(), theirs);
+
+    desk.api().delete("proxy", &DeleteParams::default()).await.unwrap();
+    eventually("the Model is gone", async || {
+        desk.api().get_opt("proxy").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    eventually("its Deployment is gone", async || {
+        desk.deployments().get_opt("proxy").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert_eq!(services.get("proxy").await.unwrap(), theirs);
+
+    desk.apply("proxy", &simulated(&pinned)).await;
+    desk.until("refused again", "proxy", taken).await;
+    services.delete("proxy", &DeleteParams::default()).await.unwrap();
+    desk.until_phase("proxy", Phase::Ready).await;
 }

@@ -1,5 +1,4 @@
-//! Writes that are refused: each the first time, since everybody writes at once; or all of one object, since
-//! somebody's rules forbid it.
+//! Writes that are refused each the first time, since everybody writes at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,27 +64,6 @@ async fn with_a_conflict_at_every_write_a_model_is_deleted_to_its_last_object() 
     eventually("the Model and its pods are gone", async || {
         let model = models.get_opt("m").await.unwrap();
         (model.is_none() && pair.desk.pods("m").await.is_empty()).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_member_whose_deployment_is_refused_is_told_of_and_stands_in_nobodys_way() {
-    let mut pair = Pair::of(World::new().await).await;
-    let middleman = Middleman::before(pair.desk.world()).await;
-    let [forbidden, allowed] = NAMES;
-    middleman.rule(move |call: &Call| {
-        if call.writes() && call.path.ends_with(&format!("/deployments/{forbidden}")) {
-            let message = "admission webhook denied the request: engines need an owner label";
-            return Treatment::Answered(refusal(403, "Forbidden", message));
-        }
-        Treatment::Pass
-    });
-    pair.start_controller(&middleman.kubeconfig());
-    pair.ask(allowed).await;
-    eventually("an event tells of the refusal", async || {
-        let events = pair.desk.events(forbidden).await;
-        events.contains(&"Refused".to_owned()).then_some(())
     })
     .await;
 }

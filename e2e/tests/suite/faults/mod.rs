@@ -7,5 +7,6 @@ mod leases;
 mod nodes;
 mod pair;
 mod pods;
+mod refused;
 mod storage;
 mod told;

@@ -11,13 +11,13 @@ use crate::gateway::{Gateway, code, start};
 use crate::shared::eventually;
 
 /// A namespace with a controller and a gateway at work.
-struct Scene {
-    desk: Desk,
-    gateway: Gateway,
+pub(super) struct Scene {
+    pub(super) desk: Desk,
+    pub(super) gateway: Gateway,
 }
 
 impl Scene {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let desk = Desk::new().await;
         let kubeconfig = desk.world().gateways_kubeconfig().await;
         let gateway = start(&desk.models, "one", kubeconfig, &[]).await;
@@ -25,7 +25,7 @@ impl Scene {
     }
 
     /// As `spec`, and waited for for longer than a slow machine needs.
-    async fn apply(&self, spec: &Value) {
+    pub(super) async fn apply(&self, spec: &Value) {
         let mut spec = spec.clone();
         spec["serverless"] = json!({ "coldStartTimeout": "4m" });
         self.desk.apply("m", &spec).await;
@@ -33,7 +33,7 @@ impl Scene {
     }
 
     /// Who asks for the model is told that it cannot come up, for this reason and with these words.
-    async fn is_told(&self, reason: &str, words: &str) {
+    pub(super) async fn is_told(&self, reason: &str, words: &str) {
         let answer = self.gateway.ask("m").await;
         let told = (answer.status(), code(&answer));
         let text = answer.text();
@@ -46,8 +46,29 @@ impl Scene {
         assert!(!self.desk.events("m").await.is_empty(), "no event tells it");
     }
 
+    fn quotas(&self) -> Api<ResourceQuota> {
+        let world = self.desk.world();
+        Api::namespaced(world.client.clone(), &world.namespace)
+    }
+
+    /// From now on there may be no more than this in the namespace.
+    pub(super) async fn quota(&self, name: &str, hard: &Value) {
+        let quota = json!({ "metadata": { "name": name }, "spec": { "hard": hard } });
+        let quota = serde_json::from_value(quota).unwrap();
+        self.quotas().create(&PostParams::default(), &quota).await.unwrap();
+        eventually("the quota is in force", async || {
+            let status = self.quotas().get(name).await.unwrap().status?;
+            status.hard.filter(|_| status.used.is_some())
+        })
+        .await;
+    }
+
+    pub(super) async fn no_quota(&self, name: &str) {
+        self.quotas().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
     /// Somebody who goes on asking is served.
-    async fn is_served_again(&self) {
+    pub(super) async fn is_served_again(&self) {
         eventually("an answer after it was mended", async || {
             (self.gateway.ask("m").await.status() == 200).then_some(())
         })
@@ -78,22 +99,15 @@ async fn queue_11_an_engine_that_crashes_again_and_again_is_told_and_served_once
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_that_is_used_up_is_told_and_served_once_there_is_room() {
     let scene = Scene::new().await;
-    let world = scene.desk.world();
-    let quotas: Api<ResourceQuota> = Api::namespaced(world.client.clone(), &world.namespace);
-    let none = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "pods": "0" } } });
-    quotas.create(&PostParams::default(), &serde_json::from_value(none).unwrap()).await.unwrap();
-    eventually("the quota is in force", async || {
-        quotas.get("none").await.unwrap().status.and_then(|status| status.hard)
-    })
-    .await;
+    scene.quota("none", &json!({ "pods": "0" })).await;
     scene.apply(&simulated(&json!({}))).await;
     scene.is_told("QuotaExceeded", "exceeded quota").await;
-    quotas.delete("none", &DeleteParams::default()).await.unwrap();
+    scene.no_quota("none").await;
     scene.is_served_again().await;
 }
 
 /// A claim with a folder `m` that the model's weights are in.
-async fn claim_with_weights(desk: &Desk, name: &str) {
+pub(super) async fn claim_with_weights(desk: &Desk, name: &str) {
     let world = desk.world();
     let claims: Api<PersistentVolumeClaim> =
         Api::namespaced(world.client.clone(), &world.namespace);

@@ -4,6 +4,7 @@ mod autoscalers;
 mod ending;
 mod measuring;
 mod pressure;
+mod refused;
 mod specs;
 mod swaps;
 mod weights;
@@ -40,6 +41,7 @@ struct Member {
     results: BTreeMap<String, String>,
     nodes: Vec<Offer>,
     adapters: Adapters,
+    writing: Writing,
     record: Record,
 }
 
@@ -67,6 +69,7 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         results: BTreeMap::new(),
         nodes: Vec::new(),
         adapters: Adapters::default(),
+        writing: Writing::default(),
         record: Record::default(),
     }
 }
@@ -105,6 +108,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             adapters: member.adapters,
             demand: &member.demand,
             name_conflict: None,
+            writing: &member.writing,
             record: member.record.clone(),
         }],
         lease: None,

@@ -1,0 +1,114 @@
+//! Objects that the API server does not take.
+
+use super::*;
+use crate::planning::writing::Why;
+
+fn refused(member: &mut Member, part: Part, said: &str) {
+    member.writing.refuse(part, (Why::of(said), said), Some(1), at(0));
+}
+
+fn condition(status: &ModelStatus, kind: ConditionType) -> (&str, &str) {
+    let kind: &str = kind.into();
+    let found = status.conditions.iter().find(|found| found.type_ == kind).unwrap();
+    (&found.status, &found.reason)
+}
+
+#[test]
+fn a_deployment_that_a_quota_forbids_is_told_and_only_tried_as_it_would_be_started() {
+    let mut model = simulated("m");
+    refused(&mut model, Part::Engine, "exceeded quota: none");
+    let wanted = planned_at(&model, 0);
+    assert_eq!(wanted.engine, WantedEngine::Nothing, "it is left alone for now");
+    assert_eq!(wanted.status.phase, Some(Phase::Failed));
+    assert_eq!(condition(&wanted.status, ConditionType::Applied), ("False", "QuotaExceeded"));
+    assert_eq!(condition(&wanted.status, ConditionType::Ready), ("False", "QuotaExceeded"));
+    let told: Vec<_> = wanted.announcements.iter().map(|told| told.reason.as_str()).collect();
+    assert_eq!(told, ["QuotaExceeded"]);
+    assert!(wanted.service.is_some(), "the others go on");
+    let wanted = planned_at(&model, 1);
+    let WantedEngine::Tried(deployment) = wanted.engine else { panic!("{:?}", wanted.engine) };
+    assert_eq!(deployment.spec.replicas, Some(1));
+    assert_eq!(wanted.status.phase, Some(Phase::Failed), "until it is taken");
+}
+
+#[test]
+fn an_engine_whose_edit_is_refused_serves_on_and_is_still_scaled() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    refused(&mut model, Part::Engine, "denied");
+    let wanted = planned_at(&model, 0);
+    assert_eq!(wanted.engine, WantedEngine::Scaled(1));
+    assert_eq!(wanted.status.phase, Some(Phase::Ready));
+    assert_eq!(condition(&wanted.status, ConditionType::Applied), ("False", "Refused"));
+    model.effective.as_mut().unwrap().min_replicas = 0;
+    model.record.draining = Some(at(0));
+    model.writing.refuse(Part::Engine, (Why::Refused, "denied"), Some(1), at(6000));
+    assert_eq!(planned_at(&model, 6000).engine, WantedEngine::Scaled(0));
+}
+
+#[test]
+fn a_claim_that_a_quota_forbids_is_told_by_the_condition_of_the_weights() {
+    let gguf = json!({ "ggufFile": "m.gguf" });
+    let spec = json!({ "backend": "llamacpp", "source": "HF://a/b", "config": gguf });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    assert!(matches!(planned(&model).caching, Some(CacheStep::Claim(_))));
+    refused(&mut model, Part::Weights, "exceeded quota: storage");
+    let wanted = planned(&model);
+    assert_eq!(wanted.caching, None);
+    assert_eq!(wanted.status.phase, Some(Phase::Failed));
+    assert_eq!(condition(&wanted.status, ConditionType::Cached), ("False", "QuotaExceeded"));
+    assert_eq!(wanted.announcements.len(), 1, "{:?}", wanted.announcements);
+    assert!(planned_at(&model, 1).caching.is_some(), "it is tried again");
+}
+
+#[test]
+fn a_spec_that_cannot_work_is_told_before_what_was_refused() {
+    let mut model = member("m", ModelSpec { backend: "vlm".into(), ..ModelSpec::default() });
+    refused(&mut model, Part::Service, "denied");
+    assert_eq!(condition(&planned(&model).status, ConditionType::Ready).1, "BackendUnsupported");
+}
+
+#[test]
+fn another_spec_is_tried_at_once() {
+    let mut model = simulated("m");
+    refused(&mut model, Part::Engine, "denied");
+    model.model.metadata.generation = Some(2);
+    assert!(matches!(planned(&model).engine, WantedEngine::Tried(_)));
+}
+
+#[test]
+fn a_controller_that_begins_remembers_that_something_was_refused() {
+    let mut model = simulated("m");
+    refused(&mut model, Part::Engine, "exceeded quota: none");
+    let status = planned(&model).status;
+    let known = Writing::remembered(Some(&status));
+    assert_eq!(known.obstacle(), model.writing.obstacle());
+    assert_eq!(Writing::remembered(Some(&planned(&simulated("m")).status)), Writing::default());
+}
+
+#[test]
+fn a_model_whose_finalizer_is_refused_becomes_nothing() {
+    let mut model = simulated("m");
+    model.model.metadata.finalizers = None;
+    refused(&mut model, Part::Finalizer, "denied");
+    let wanted = planned(&model);
+    assert_eq!((wanted.service, wanted.engine), (None, WantedEngine::Nothing));
+    assert_eq!(wanted.finalizer, Finalizer::Keep);
+    assert_eq!(wanted.status.phase, Some(Phase::Failed));
+}
+
+#[test]
+fn a_claim_that_is_somebody_elses_is_not_written_to() {
+    let gguf = json!({ "ggufFile": "m.gguf" });
+    let spec = json!({ "backend": "llamacpp", "source": "HF://a/b", "config": gguf });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let Some(CacheStep::Claim(made)) = planned(&model).caching else { panic!("no claim") };
+    let mut theirs = (*made).clone();
+    theirs.metadata.owner_references = None;
+    model.claims.insert("m-cache".to_owned(), Arc::new(theirs));
+    let wanted = planned(&model);
+    assert_eq!(wanted.caching, None, "no Job may write there");
+    assert_eq!(condition(&wanted.status, ConditionType::Cached), ("False", "NameTaken"));
+    assert!(wanted.status.message.unwrap().contains("cache.pvcName: m-cache"));
+    model.claims.insert("m-cache".to_owned(), Arc::new(*made));
+    assert!(matches!(planned(&model).caching, Some(CacheStep::Make(_))));
+}

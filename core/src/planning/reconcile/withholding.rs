@@ -1,0 +1,89 @@
+//! What of a member is left alone for now, since the API server refused it not long ago, and how it is tried again.
+
+use flexinfer_crds::conditions::ConditionReason;
+
+use super::objects::{self, Drawn};
+use super::{Engine, Finalizer, Observed, Seen, Wanted, WantedEngine};
+use crate::planning::writing::Part;
+
+/// The member with what was refused as an obstacle. What only the Model's author can mend comes before that.
+pub(super) fn obstructed(member: &Seen<'_>, drawn: Drawn) -> Drawn {
+    let own = drawn.obstacle.filter(|own| own.lasting || member.writing.obstacle().is_none());
+    Drawn { obstacle: own.or_else(|| member.writing.obstacle()), ..drawn }
+}
+
+/// How measuring stands, where the Jobs for that are refused.
+pub(super) fn measured_or_not(
+    member: &Seen<'_>,
+    standing: Option<(ConditionReason, String)>,
+) -> Option<(ConditionReason, String)> {
+    let refused = member.writing.of_jobs();
+    standing.map(|(reason, message)| match refused {
+        Some(refused) if reason == ConditionReason::BenchmarkPending => {
+            (reason, refused.to_owned())
+        }
+        _ => (reason, message),
+    })
+}
+
+/// Takes out of `wanted` what has to be left alone. Nothing is made of a Model that may vanish at any time.
+pub(super) fn withhold(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    engine: &Engine,
+    wanted: Wanted,
+) -> Wanted {
+    let generation = member.model.metadata.generation;
+    let withheld: Vec<Part> = Part::ALL
+        .into_iter()
+        .filter(|part| member.writing.withholds(*part, generation, observed.now))
+        .collect();
+    let unheld = withheld.contains(&Part::Finalizer);
+    let goes = |part| !unheld && !withheld.contains(&part);
+    let replicas = wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas);
+    let engine = match wanted.engine {
+        WantedEngine::Deployment(_) | WantedEngine::ScaledElsewhere { .. }
+            if !goes(Part::Engine) =>
+        {
+            as_it_is(member, engine, replicas)
+        }
+        WantedEngine::Deployment(deployment)
+        | WantedEngine::ScaledElsewhere { deployment, step: _ }
+            if member.writing.is_refused(Part::Engine) && engine.asked == 0 =>
+        {
+            tried(*deployment)
+        }
+        wanted => wanted,
+    };
+    let engine = match engine {
+        WantedEngine::Scaled(_) if withheld.contains(&Part::Replicas) => WantedEngine::Nothing,
+        engine => engine,
+    };
+    Wanted {
+        finalizer: if unheld { Finalizer::Keep } else { wanted.finalizer },
+        service: wanted.service.filter(|_| goes(Part::Service)),
+        files: wanted.files.filter(|_| goes(Part::Files)),
+        caching: wanted.caching.filter(|_| goes(Part::Weights)),
+        jobs: if goes(Part::Jobs) { wanted.jobs } else { Vec::new() },
+        leftovers: if goes(Part::Pods) { wanted.leftovers } else { Vec::new() },
+        released: if goes(Part::Pods) { wanted.released } else { Vec::new() },
+        engine,
+        withheld,
+        ..wanted
+    }
+}
+
+/// What is there, with so many replicas.
+fn as_it_is(member: &Seen<'_>, engine: &Engine, replicas: u32) -> WantedEngine {
+    match member.deployment {
+        Some(_) if engine.asked > 0 => objects::kept(member, replicas),
+        Some(_) => WantedEngine::Scaled(replicas),
+        None => WantedEngine::Nothing,
+    }
+}
+
+/// As it would be started: a rule may forbid only that, and nobody gives up a GPU before it is known.
+fn tried(mut deployment: k8s_openapi::api::apps::v1::Deployment) -> WantedEngine {
+    deployment.spec.replicas = Some(1);
+    WantedEngine::Tried(Box::new(deployment))
+}

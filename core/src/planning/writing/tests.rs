@@ -1,0 +1,65 @@
+//! Refusals as tables.
+
+use super::*;
+
+fn at(seconds: u64) -> Moment {
+    Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
+}
+
+fn refused(part: Part, said: &str) -> Writing {
+    let mut writing = Writing::default();
+    writing.refuse(part, (Why::of(said), said), Some(1), at(0));
+    writing
+}
+
+#[test]
+fn a_quota_is_named_by_its_reason_and_anything_else_is_a_refusal() {
+    let quota = refused(Part::Engine, "deployments.apps \"m\" is forbidden: exceeded quota: none");
+    let obstacle = quota.obstacle().unwrap();
+    assert_eq!((obstacle.condition, obstacle.reason), (ConditionType::Applied, "QuotaExceeded"));
+    assert!(obstacle.lasting && obstacle.message.contains("exceeded quota: none"));
+    let rule = refused(Part::Service, "admission webhook denied the request");
+    assert_eq!(rule.obstacle().unwrap().reason, "Refused");
+}
+
+#[test]
+fn refused_weights_are_said_by_their_own_condition_too() {
+    let claim = refused(Part::Weights, "exceeded quota: storage");
+    assert_eq!(claim.obstacle().unwrap().condition, ConditionType::Cached);
+    assert_eq!(claim.trouble().unwrap().0, "QuotaExceeded");
+}
+
+#[test]
+fn what_nobody_waits_for_keeps_no_model_from_starting() {
+    let jobs = refused(Part::Jobs, "exceeded quota: count/jobs.batch");
+    assert_eq!(jobs.obstacle(), None);
+    assert_eq!(jobs.trouble().unwrap().0, "Refused", "a quota would end the wait for its engine");
+    assert!(jobs.of_jobs().is_some());
+}
+
+#[test]
+fn it_is_tried_again_after_a_while_that_grows_and_at_once_for_another_spec() {
+    let mut writing = refused(Part::Engine, "no");
+    let withheld = |writing: &Writing, now| writing.withholds(Part::Engine, Some(1), at(now));
+    assert!(withheld(&writing, 0) && !withheld(&writing, 1));
+    assert_eq!(writing.next_try(at(0)), Some(at(1)));
+    for now in [1, 3, 7, 15, 31] {
+        assert!(!withheld(&writing, now));
+        writing.refuse(Part::Engine, (Why::Refused, "no"), Some(1), at(now));
+    }
+    assert!(withheld(&writing, 60) && !withheld(&writing, 61), "not longer than that");
+    assert!(!writing.withholds(Part::Engine, Some(2), at(32)));
+    assert!(!writing.withholds(Part::Service, Some(1), at(32)), "the others go on");
+    writing.take(Part::Engine);
+    assert_eq!(writing, Writing::default());
+}
+
+#[test]
+fn the_same_refusal_again_is_nothing_new() {
+    let first = refused(Part::Engine, "no");
+    let mut second = first.clone();
+    second.refuse(Part::Engine, (Why::Refused, "no"), Some(1), at(1));
+    assert!(!second.differs(&first));
+    second.refuse(Part::Engine, (Why::Quota, "exceeded quota"), Some(1), at(3));
+    assert!(second.differs(&first) && first.differs(&Writing::default()));
+}
