@@ -88,6 +88,8 @@ pub enum ConditionReason {
     PvcProvisioning,
     /// The model's objects are as they shall be.
     Applied,
+    /// Somebody else wrote fields of the model's objects; they were put back.
+    FieldConflict,
     /// The API server does not take an object of the model.
     Refused,
     /// Something that is not the model's has the name of an object that it needs.

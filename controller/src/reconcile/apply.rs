@@ -1,19 +1,23 @@
 //! The objects of a member, written only where they are not as they shall be.
 
-use flexinfer_core::planning::objects::spec_hash;
+use flexinfer_core::planning::objects::{owns_all, owns_replicas, spec_hash};
 use flexinfer_core::planning::reconcile::{Finalizer, WantedEngine};
 use flexinfer_crds::{Model, keys};
+use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::Serialize;
 use serde_json::json;
 
+use super::write::Object;
 use super::{Error, Reconciler};
-use crate::world::Member;
+use crate::world::{Kind, Member};
 
 /// Who owns `replicas` while another autoscaler sets them and has not done so yet.
-const SCALER: &str = "flexinfer-scaler";
+pub(super) const SCALER: &str = "flexinfer-scaler";
 
 impl Reconciler {
     /// Keeps the Model from vanishing before it is cleaned up.
@@ -54,6 +58,22 @@ impl Reconciler {
         Ok(())
     }
 
+    /// Applies an object, and has it told who else wrote it.
+    pub(super) async fn apply<K: Object>(
+        &self,
+        member: &Member,
+        api: &Api<K>,
+        wanted: &K,
+        there: Option<&K>,
+    ) -> Result<K, Error> {
+        let (written, others) = self.writer.apply(api, wanted, there).await?;
+        if let Some(said) = others {
+            tracing::warn!(model = %member.id, said, "put back");
+            self.world.note_dispute(&member.id, &said);
+        }
+        Ok(written)
+    }
+
     pub(super) async fn apply_service(
         &self,
         member: &Member,
@@ -61,11 +81,12 @@ impl Reconciler {
     ) -> Result<(), Error> {
         let Some(wanted) = wanted else { return Ok(()) };
         let there = member.service.as_deref();
-        if there.is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
+        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&Kind::Service)))
+        {
             return Ok(());
         }
         let services: Api<Service> = self.writer.api(&member.id);
-        let written = self.writer.apply(&services, &wanted, there).await?;
+        let written = self.apply(member, &services, &wanted, there).await?;
         self.world.wrote_service(written);
         Ok(())
     }
@@ -77,11 +98,11 @@ impl Reconciler {
     ) -> Result<(), Error> {
         let Some(wanted) = wanted else { return Ok(()) };
         let there = member.files.as_deref();
-        if there.is_some_and(|there| spec_hash(there) == spec_hash(&wanted)) {
+        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&Kind::Files))) {
             return Ok(());
         }
         let maps: Api<ConfigMap> = self.writer.api(&member.id);
-        let written = self.writer.apply(&maps, &wanted, there).await?;
+        let written = self.apply(member, &maps, &wanted, there).await?;
         self.world.wrote_files(written);
         Ok(())
     }
@@ -130,7 +151,7 @@ impl Reconciler {
             return Ok(None);
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
-        let written = self.writer.apply(&deployments, wanted, there).await?;
+        let written = self.apply(member, &deployments, wanted, there).await?;
         tracing::info!(model = %member.id, replicas = wanted.spec.replicas, "the Deployment was applied");
         self.world.wrote_deployment(written.clone());
         Ok(Some(written))
@@ -139,7 +160,7 @@ impl Reconciler {
     /// Stops to own `replicas`, so that leaving them out of what is applied changes nothing: a
     /// field that nobody owns any more falls back to its default.
     async fn give_replicas_away(&self, member: &Member) -> Result<(), Error> {
-        let Some(there) = member.deployment.as_deref().filter(|there| owns_replicas(there)) else {
+        let Some(there) = member.deployment.as_deref().filter(|there| has_replicas(there)) else {
             return Ok(());
         };
         let deployments: Api<Deployment> = self.writer.api(&member.id);
@@ -188,27 +209,32 @@ impl Reconciler {
 }
 
 /// Whether this controller's applies own `replicas`.
-fn owns_replicas(deployment: &Deployment) -> bool {
-    deployment.metadata.managed_fields.iter().flatten().any(|entry| {
-        let fields = entry.fields_v1.as_ref();
-        entry.manager.as_deref() == Some(keys::FIELD_MANAGER)
-            && entry.operation.as_deref() == Some("Apply")
-            && fields.is_some_and(|fields| fields.0.pointer("/f:spec/f:replicas").is_some())
-    })
+fn has_replicas(there: &Deployment) -> bool {
+    owns_replicas(managed_fields(there))
 }
 
-/// Whether a Deployment is as it shall be. What somebody else changed since this process wrote it
-/// shows in its generation.
+fn managed_fields(there: &impl Resource) -> &[ManagedFieldsEntry] {
+    there.meta().managed_fields.as_deref().unwrap_or_default()
+}
+
+/// Whether an object is as it shall be, and nobody has changed any of it since; what was `left` like this by this
+/// process is not asked about again, whatever the server made of it.
+fn is_as_wanted<K>(there: &K, wanted: &K, left: Option<&String>) -> bool
+where
+    K: Resource + Metadata<Ty = ObjectMeta> + Serialize,
+{
+    let untouched = left.is_some_and(|left| Some(left) == there.meta().resource_version.as_ref());
+    spec_hash(there) == spec_hash(wanted)
+        && there.meta().deletion_timestamp.is_none()
+        && (untouched || owns_all(wanted, managed_fields(there)))
+}
+
 fn as_wanted(there: &Deployment, wanted: &Deployment, member: &Member) -> bool {
-    let untouched =
-        member.applied_generation.is_none_or(|applied| there.metadata.generation == Some(applied));
-    untouched
-        && spec_hash(there) == spec_hash(wanted)
+    is_as_wanted(there, wanted, member.left.get(&Kind::Deployment))
         && wanted
             .spec
             .replicas
-            .map_or(!owns_replicas(there), |replicas| there.spec.replicas == Some(replicas))
-        && there.metadata.deletion_timestamp.is_none()
+            .map_or(!has_replicas(there), |replicas| there.spec.replicas == Some(replicas))
 }
 
 /// What is to go and is gone already is as it shall be.

@@ -17,7 +17,7 @@ impl Reconciler {
             let name = job.name_any();
             tracing::info!(model = %member.id, job = name, "the Job is made");
             let there = member.jobs.iter().find(|there| there.metadata.name == job.metadata.name);
-            let written = self.writer.apply(&jobs, &job, there.map(AsRef::as_ref)).await?;
+            let written = self.apply(member, &jobs, &job, there.map(AsRef::as_ref)).await?;
             self.world.wrote_job(written);
         }
         Ok(())
@@ -34,7 +34,7 @@ impl Reconciler {
                 let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
                 let name = claim.name_any();
                 tracing::info!(model = %member.id, claim = name, "the claim is made or grows");
-                let written = self.writer.apply(&claims, &*claim, None).await?;
+                let written = self.apply(member, &claims, &*claim, None).await?;
                 self.world.wrote_claim(written);
                 Ok(())
             }

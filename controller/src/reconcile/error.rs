@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use flexinfer_core::planning::writing::Why;
+use flexinfer_crds::keys::FIELD_MANAGER;
+
+use super::apply::SCALER;
 
 /// Refusals that say nothing about what was written: who asks is not known, or what is asked for is not there, it
 /// took too long, somebody else wrote meanwhile, or too much is asked for.
@@ -51,6 +54,22 @@ impl Error {
             .then(|| (Why::of(&status.message), format!("cannot {act}: {}", status.message)))
     }
 
+    /// Who else wrote fields that were applied, where that is why they were not taken.
+    pub(super) fn field_conflict(&self) -> Option<FieldConflict> {
+        let Self::Refused { source, .. } = self else { return None };
+        let kube::Error::Api(status) = &**source else { return None };
+        let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+        let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
+        let conflicts: Vec<_> = conflicts
+            .map(|cause| {
+                // conflict with "kubectl-edit" using apps/v1
+                let who = cause.message.split('"').nth(1).unwrap_or("somebody");
+                (who.to_owned(), cause.field.clone())
+            })
+            .collect();
+        (!conflicts.is_empty()).then_some(FieldConflict(conflicts))
+    }
+
     /// Whether it is about one object; others may be taken.
     pub(super) fn is_refusal(&self) -> bool {
         self.trouble().is_some() || self.is_conflict() || self.is_absence()
@@ -69,5 +88,22 @@ impl Error {
     fn has_code(&self, code: u16) -> bool {
         let Self::Refused { source, .. } = self else { return false };
         matches!(&**source, kube::Error::Api(status) if status.code == code)
+    }
+}
+
+/// Who else wrote which fields.
+pub(super) struct FieldConflict(Vec<(String, String)>);
+
+impl FieldConflict {
+    /// That they were put back, in an object of this kind and name; `None` where it was this controller itself that
+    /// wrote them in another way.
+    pub(super) fn in_words(&self, kind: &str, name: &str) -> Option<String> {
+        let others =
+            self.0.iter().filter(|(who, _)| ![FIELD_MANAGER, SCALER].contains(&who.as_str()));
+        let said: Vec<String> = others.map(|(who, field)| format!("{who} wrote {field}")).collect();
+        (!said.is_empty()).then(|| {
+            let said = said.join(", ");
+            format!("somebody else changed the {kind} `{name}`: {said}; it was put back, change the Model instead")
+        })
     }
 }

@@ -116,7 +116,7 @@ impl Reconciler {
         for wanted in wanted {
             let member = sight.members.iter().find(|member| member.id == wanted.id);
             let Some(member) = member else { continue };
-            match Box::pin(self.settle(group, member, wanted)).await {
+            match self.settle(group, member, wanted).await {
                 Err(error) if error.is_refusal() => unfinished = unfinished.or(Some(error)),
                 settled => settled?,
             }
@@ -153,6 +153,7 @@ fn seen(member: &Member) -> Seen<'_> {
         demand: &member.demand,
         name_conflict: member.name_conflict.as_deref(),
         writing: &member.writing,
+        dispute: member.dispute.as_ref(),
         record: member.record.clone(),
     }
 }

@@ -56,7 +56,7 @@ impl Reconciler {
         let (writing, refused) = (member.writing.clone(), BTreeSet::new());
         let (withheld, now) = (wanted.withheld.clone(), self.world.clock.now());
         let mut tries = Tries { member, writing, withheld, refused, now };
-        let result = self.make(member, wanted, &mut tries).await;
+        let result = Box::pin(self.make(member, wanted, &mut tries)).await;
         let news = tries.news();
         if let Some(moment) = tries.writing.next_try(now) {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));

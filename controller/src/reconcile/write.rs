@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flexinfer_core::ids::ModelId;
+use flexinfer_core::planning::objects::as_applied;
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::{Model, keys};
 use flexinfer_telemetry::traces::Tracer;
@@ -12,6 +13,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::error::Error;
@@ -61,15 +63,25 @@ impl Writer {
         Api::namespaced(self.client.clone(), &id.namespace)
     }
 
-    /// Applies what this controller wants of an object of a model's, whoever wrote its fields before. `known` is
-    /// the object as it was seen last; one that is not the model's is left alone.
+    /// Applies what this controller wants of an object of a model's, whoever wrote its fields before: who else did
+    /// is told beside it. `known` is the object as it was seen last; one that is not the model's is left alone.
     pub(super) async fn apply<K: Object>(
         &self,
         api: &Api<K>,
         wanted: &K,
         known: Option<&K>,
-    ) -> Result<K, Error> {
-        self.patch(api, wanted, known, false).await
+    ) -> Result<(K, Option<String>), Error> {
+        self.prepare(api, wanted, known).await?;
+        let parameters = PatchParams::apply(keys::FIELD_MANAGER);
+        let forced = parameters.clone().force();
+        match self.patch(api, wanted, &parameters).await {
+            Err(error) => {
+                let Some(others) = error.field_conflict() else { return Err(error) };
+                let written = self.patch(api, wanted, &forced).await?;
+                Ok((written, others.in_words(&K::kind(&()), &wanted.name_any())))
+            }
+            written => written.map(|written| (written, None)),
+        }
     }
 
     /// Whether [`Self::apply`] would be taken; nothing is changed.
@@ -79,30 +91,58 @@ impl Writer {
         wanted: &K,
         known: Option<&K>,
     ) -> Result<(), Error> {
-        self.patch(api, wanted, known, true).await.map(drop)
+        self.prepare(api, wanted, known).await?;
+        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
+        let parameters = PatchParams { dry_run: true, ..parameters };
+        self.patch(api, wanted, &parameters).await.map(drop)
     }
 
     async fn patch<K: Object>(
         &self,
         api: &Api<K>,
         wanted: &K,
-        known: Option<&K>,
-        dry_run: bool,
+        parameters: &PatchParams,
     ) -> Result<K, Error> {
         let (kind, name) = (K::kind(&()), wanted.name_any());
-        if known.is_none_or(|known| !belongs_with(known.meta(), wanted.meta())) {
-            let look = api.get_metadata_opt(&name);
-            let there = self.guarded(format!("look at {kind} {name}"), look).await?;
-            let others = there.filter(|there| !belongs_with(&there.metadata, wanted.meta()));
-            if let Some(others) = others {
-                return Err(Error::Taken(taken(&kind, &others.metadata)));
-            }
-        }
-        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
-        let parameters = PatchParams { dry_run, ..parameters };
+        let act = if parameters.dry_run { "try" } else { "apply" };
         let patch = Patch::Apply(wanted);
-        let act = if dry_run { "try" } else { "apply" };
-        self.guarded(format!("{act} {kind} {name}"), api.patch(&name, &parameters, &patch)).await
+        self.guarded(format!("{act} {kind} {name}"), api.patch(&name, parameters, &patch)).await
+    }
+
+    /// Makes sure that an object of that name is the model's, and that what was written by updates counts as applied.
+    async fn prepare<K: Object>(
+        &self,
+        api: &Api<K>,
+        wanted: &K,
+        known: Option<&K>,
+    ) -> Result<(), Error> {
+        let (kind, name) = (K::kind(&()), wanted.name_any());
+        let known = known.map(Resource::meta).filter(|known| belongs_with(known, wanted.meta()));
+        let looked_up = if known.is_some() {
+            None
+        } else {
+            let look = api.get_metadata_opt(&name);
+            self.guarded(format!("look at {kind} {name}"), look).await?
+        };
+        let Some(there) = known.or(looked_up.as_ref().map(|there| &there.metadata)) else {
+            return Ok(());
+        };
+        if !belongs_with(there, wanted.meta()) {
+            return Err(Error::Taken(taken(&kind, there)));
+        }
+        let entries = there.managed_fields.as_deref().and_then(as_applied);
+        let Some(entries) = entries else { return Ok(()) };
+        // The version makes the server refuse an account that was read too long ago.
+        let patch = Patch::Merge(json!({ "metadata": {
+            "managedFields": entries,
+            "resourceVersion": there.resource_version,
+        } }));
+        let parameters = PatchParams {
+            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let write = api.patch_metadata(&name, &parameters, &patch);
+        self.guarded(format!("take over the fields of {kind} {name}"), write).await.map(drop)
     }
 
     /// Does `write`, if this process still leads and for as long as that lasts.

@@ -1,5 +1,6 @@
 //! One model with everything that is known of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flexinfer_core::backends::Complaint;
@@ -8,11 +9,13 @@ use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::objects::Adapters;
-use flexinfer_core::planning::writing::Writing;
+use flexinfer_core::planning::writing::{Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+
+use super::objects::Kind;
 
 /// One model, its objects, its demand, and what was remembered of it.
 #[derive(Clone)]
@@ -38,8 +41,10 @@ pub(crate) struct Member {
     pub(crate) job_pods: Vec<Arc<Pod>>,
     /// Who else claims one of its names.
     pub(crate) name_conflict: Option<String>,
-    /// The Deployment's generation after this process last wrote it.
-    pub(crate) applied_generation: Option<i64>,
+    /// Who else writes its objects.
+    pub(crate) dispute: Option<Dispute>,
+    /// The versions of its objects as this process left them.
+    pub(crate) left: BTreeMap<Kind, String>,
 }
 
 #[cfg(test)]
@@ -63,7 +68,8 @@ impl Member {
             jobs: Vec::new(),
             job_pods: Vec::new(),
             name_conflict: None,
-            applied_generation: None,
+            dispute: None,
+            left: BTreeMap::new(),
         }
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
-use flexinfer_core::planning::writing::Writing;
+use flexinfer_core::planning::writing::{Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -34,6 +34,7 @@ use index::Index;
 
 pub(crate) use member::Member;
 pub(crate) use nodes::Offers;
+pub(crate) use objects::Kind;
 pub(crate) use watches::{Watching, synced, watch};
 
 /// Claims of one namespace by name.
@@ -94,6 +95,11 @@ impl World {
         self.index.lock().note_writing(model, writing);
     }
 
+    /// Somebody else wrote fields of a model's objects; it is told.
+    pub(crate) fn note_dispute(&self, model: &ModelId, said: &str) {
+        self.change(|index, now| index.note_dispute(model, Dispute::new(said, now)));
+    }
+
     /// The server's answer to a write of a Model.
     pub(crate) fn wrote_model(&self, model: Model) {
         let now = self.clock.now();
@@ -103,17 +109,23 @@ impl World {
 
     /// The server's answer to a write of a Deployment.
     pub(crate) fn wrote_deployment(&self, deployment: Deployment) {
-        self.index.lock().applied_deployment(deployment);
+        let mut index = self.index.lock();
+        index.left(Kind::Deployment, deployment.clone());
+        index.see_deployment(deployment);
     }
 
     /// The server's answer to a write of a Service.
     pub(crate) fn wrote_service(&self, service: Service) {
-        self.index.lock().see_service(service);
+        let mut index = self.index.lock();
+        index.left(Kind::Service, service.clone());
+        index.see_service(service);
     }
 
     /// The server's answer to a write of an engine's files.
     pub(crate) fn wrote_files(&self, files: ConfigMap) {
-        self.index.lock().see_files(files);
+        let mut index = self.index.lock();
+        index.left(Kind::Files, files.clone());
+        index.see_files(files);
     }
 
     /// The server's answer to the making of a claim.

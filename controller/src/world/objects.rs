@@ -13,7 +13,8 @@ use super::news::Named;
 #[derive(Default)]
 pub(super) struct Objects {
     pub(super) deployment: Option<Arc<Deployment>>,
-    pub(super) applied_generation: Option<i64>,
+    /// The versions as this process left them.
+    pub(super) left: BTreeMap<Kind, String>,
     pub(super) service: Option<Arc<Service>>,
     pub(super) files: Option<Arc<ConfigMap>>,
     pub(super) jobs: BTreeMap<String, Arc<Job>>,
@@ -22,8 +23,8 @@ pub(super) struct Objects {
 }
 
 /// The kinds of object that are made for models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
     Deployment,
     Service,
     Files,
@@ -45,13 +46,7 @@ impl Objects {
     pub(super) fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> bool {
         let there = |object: &dyn Named| listed.contains(&object.place());
         match kind {
-            Kind::Deployment => {
-                let gone = self.deployment.take_if(|known| !there(&**known)).is_some();
-                if gone {
-                    self.applied_generation = None;
-                }
-                gone
-            }
+            Kind::Deployment => self.deployment.take_if(|known| !there(&**known)).is_some(),
             Kind::Service => self.service.take_if(|known| !there(&**known)).is_some(),
             Kind::Files => self.files.take_if(|known| !there(&**known)).is_some(),
             Kind::Job => {

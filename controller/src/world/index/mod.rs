@@ -11,7 +11,7 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_core::planning::writing::Writing;
+use flexinfer_core::planning::writing::{Dispute, Writing};
 use flexinfer_crds::{LoRAAdapter, Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -50,6 +50,7 @@ struct Seen {
     demand: Demand,
     record: Record,
     writing: Writing,
+    dispute: Option<Dispute>,
 }
 
 impl Index {
@@ -74,6 +75,12 @@ impl Index {
         }
     }
 
+    pub(super) fn note_dispute(&mut self, id: &ModelId, dispute: Dispute) -> Vec<GroupId> {
+        let Some(seen) = self.models.get_mut(id) else { return Vec::new() };
+        seen.dispute = Some(dispute);
+        vec![seen.meaning.group(id)]
+    }
+
     /// Takes over a Model. A report that only renews what was known wakes nobody.
     pub(super) fn see_model(&mut self, model: Model, now: Moment) -> Vec<GroupId> {
         let id = id_of(&model);
@@ -91,6 +98,7 @@ impl Index {
             self.names.changed();
         }
         let status = model.status.as_ref();
+        let dispute = known.and_then(|known| known.dispute.clone());
         let (mut demand, record, writing) = known.map_or_else(
             || (Demand::default(), remembered(&id, status), Writing::remembered(status)),
             |known| (known.demand.clone(), known.record.clone(), known.writing.clone()),
@@ -108,7 +116,7 @@ impl Index {
         }
         self.groups.entry(group.clone()).or_default().insert(id.clone());
         self.owners.insert(Owner::model(&id), id.clone());
-        let seen = Seen { model: Arc::new(model), meaning, demand, record, writing };
+        let seen = Seen { model: Arc::new(model), meaning, demand, record, writing, dispute };
         self.models.insert(id, seen);
         if moved {
             woken.insert(group);
@@ -168,17 +176,15 @@ impl Index {
         })
     }
 
-    /// The server's answer to this process's own apply.
-    pub(super) fn applied_deployment(&mut self, deployment: Deployment) {
-        let generation = deployment.metadata.generation;
-        self.see_deployment(deployment.clone());
-        self.objects(deployment, |objects, _| objects.applied_generation = generation);
+    /// The server's answer to this process's own write was this version of the object.
+    pub(super) fn left<K: Resource>(&mut self, kind: Kind, object: K) {
+        self.objects(object, |objects, object| {
+            objects.left.extend(object.resource_version().map(|version| (kind, version)));
+        });
     }
 
     pub(super) fn forget_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
-        self.objects(deployment, |objects, _| {
-            (objects.deployment, objects.applied_generation) = (None, None);
-        })
+        self.objects(deployment, |objects, _| objects.deployment = None)
     }
 
     pub(super) fn see_service(&mut self, service: Service) -> Vec<GroupId> {

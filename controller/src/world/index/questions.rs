@@ -58,7 +58,8 @@ impl Index {
                 .unwrap_or_default(),
             pods: objects.map(|found| found.pods.values().cloned().collect()).unwrap_or_default(),
             name_conflict: self.names.conflict(id),
-            applied_generation: objects.and_then(|objects| objects.applied_generation),
+            dispute: seen.dispute.clone(),
+            left: objects.map(|objects| objects.left.clone()).unwrap_or_default(),
         })
     }
 

@@ -16,6 +16,7 @@ mod cleanup;
 mod deployment;
 mod engine;
 mod environment;
+mod fields;
 mod files;
 mod flash;
 mod images;
@@ -39,6 +40,7 @@ mod tests;
 
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
+pub use fields::{as_applied, owns_all, owns_replicas};
 pub(super) use jobs::{FILLER, QUANTIZER};
 
 pub use images::{Images, pinned};

@@ -38,7 +38,7 @@ use crate::planning::status::{
     Announcement, Obstacle, Situation, announcements, last_load, status,
 };
 use crate::planning::time::moment;
-use crate::planning::writing::{Part, Writing};
+use crate::planning::writing::{Dispute, Part, Writing};
 
 use memory::Memory;
 use objects::{Drawn, draw};
@@ -75,6 +75,8 @@ pub struct Seen<'a> {
     pub name_conflict: Option<&'a str>,
     /// What of its objects was not taken.
     pub writing: &'a Writing,
+    /// Who else writes them.
+    pub dispute: Option<&'a Dispute>,
     /// What was remembered of it.
     pub record: Record,
 }
@@ -218,7 +220,8 @@ fn looks_again(
     let waits = waits.into_iter().flatten().map(|wait| observed.now + wait);
     let (_, leftover) = pruning(member.pods.iter().copied(), observed.now);
     let refused = member.writing.next_try(observed.now);
-    waits.chain([leftover, drawn.pressure.look_again, refused].into_iter().flatten())
+    let over = member.dispute.map(Dispute::until).filter(|until| *until > observed.now);
+    waits.chain([leftover, drawn.pressure.look_again, refused, over].into_iter().flatten())
 }
 
 fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {
@@ -312,6 +315,7 @@ fn want(
         obstacle: obstacle.as_ref(),
         doubts: &doubts,
         writing: member.writing,
+        dispute: member.dispute,
         name_conflict: member.name_conflict,
         engine,
         verdict: verdict.as_ref(),

@@ -115,7 +115,9 @@ fn cached(situation: &Situation<'_>) -> Finding {
 
 fn applied(situation: &Situation<'_>) -> Finding {
     let kind = ConditionType::Applied;
-    match situation.writing.trouble() {
+    let dispute = situation.dispute.and_then(|dispute| dispute.told(situation.now));
+    let dispute = || Some((ConditionReason::FieldConflict.into(), dispute?.to_owned()));
+    match situation.writing.trouble().or_else(dispute) {
         None => met(kind, ConditionReason::Applied, "its objects are as they shall be"),
         Some((reason, message)) => Finding { kind, holds: false, reason, message },
     }

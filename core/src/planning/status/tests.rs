@@ -81,6 +81,7 @@ impl Case {
             obstacle: self.obstacle.as_ref(),
             doubts: &[],
             writing: &Writing::default(),
+            dispute: None,
             name_conflict: self.name_conflict,
             engine: &self.engine,
             verdict: self.verdict.as_ref(),

@@ -54,6 +54,33 @@ pub enum Why {
     NameTaken,
 }
 
+/// How long it is told that somebody else wrote what is ours.
+const DISPUTE: Duration = Duration::from_secs(600);
+
+/// Somebody else wrote fields of a model's objects, which were put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispute {
+    message: String,
+    until: Moment,
+}
+
+impl Dispute {
+    /// What was put back `now`, and from whom.
+    pub fn new(said: &str, now: Moment) -> Self {
+        Self { message: line(said), until: now + DISPUTE }
+    }
+
+    /// What is told of it, as long as that is.
+    pub fn told(&self, now: Moment) -> Option<&str> {
+        (now < self.until).then_some(self.message.as_str())
+    }
+
+    /// When it is over.
+    pub const fn until(&self) -> Moment {
+        self.until
+    }
+}
+
 /// Something that was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refused {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::Phase;
+use flexinfer_crds::{Model, ModelStatus};
 use flexinfer_e2e::Write;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::Api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Resource as _};
 use serde_json::json;
 
 use super::{Desk, simulated};
@@ -187,4 +188,115 @@ async fn an_object_that_is_somebody_elses_is_never_taken_over() {
     desk.until("refused again", "proxy", taken).await;
     services.delete("proxy", &DeleteParams::default()).await.unwrap();
     desk.until_phase("proxy", Phase::Ready).await;
+}
+
+/// The Deployment as an older controller might have made it by a plain create, with more than is wanted today.
+fn as_made_before(model: &Model, now: &Deployment) -> Deployment {
+    let mut old = now.clone();
+    let owner = model.controller_owner_ref(&()).unwrap();
+    old.metadata = ObjectMeta {
+        name: now.metadata.name.clone(),
+        labels: now.metadata.labels.clone(),
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
+    old.status = None;
+    let pod = old.spec.template.spec.as_mut().unwrap();
+    let variable = json!({ "name": "OLD", "value": "yes" });
+    let variable = serde_json::from_value(variable).unwrap();
+    pod.containers[0].env.get_or_insert_default().push(variable);
+    let toleration = json!({ "key": "old", "operator": "Exists" });
+    pod.tolerations.get_or_insert_default().push(serde_json::from_value(toleration).unwrap());
+    old
+}
+
+#[tokio::test]
+async fn k8s_10_what_an_older_controller_wrote_by_updates_is_removed_and_nothing_is_written_twice()
+{
+    let mut desk = Desk::new().await;
+    desk.apply("m", &simulated(&json!({}))).await;
+    desk.until_phase("m", Phase::Idle).await;
+    let now = desk.deployments().get("m").await.unwrap();
+    desk.kill_controller().await;
+    desk.deployments().delete("m", &DeleteParams::background()).await.unwrap();
+    let model = desk.api().get("m").await.unwrap();
+    let before = PostParams {
+        field_manager: Some("flexinfer-controller".to_owned()),
+        ..PostParams::default()
+    };
+    let old = as_made_before(&model, &now);
+    eventually("the older Deployment", async || {
+        desk.deployments().create(&before, &old).await.ok()
+    })
+    .await;
+    desk.start_controller(&[]);
+    let text = |deployment: &Deployment| serde_json::to_string(&deployment.spec).unwrap();
+    let clean = eventually("nothing is left of what it had more", async || {
+        let there = desk.deployments().get("m").await.unwrap();
+        let old = ["OLD", "\"old\""].iter().any(|word| text(&there).contains(word));
+        (!old && there.metadata.annotations.is_some()).then_some(there)
+    })
+    .await;
+    assert_eq!(clean.spec.replicas, Some(0));
+    // Looked at again and again, it is not written again.
+    for round in 0..20 {
+        let look = json!({ "metadata": { "annotations": {
+            "flexinfer.ai/force-reconcile": round.to_string(),
+        } } });
+        desk.api().patch("m", &PatchParams::default(), &Patch::Merge(look)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let later = desk.deployments().get("m").await.unwrap();
+    assert_eq!(later.metadata.generation, clean.metadata.generation);
+    let ours = |deployment: &Deployment| -> Vec<_> {
+        let entries = deployment.metadata.managed_fields.clone().unwrap();
+        let ours = |manager: &Option<String>| manager.as_deref() == Some("flexinfer-controller");
+        entries.into_iter().filter(|entry| ours(&entry.manager)).collect()
+    };
+    assert_eq!(ours(&later), ours(&clean));
+    assert_eq!(ours(&later).len(), 1, "two accounts of one program");
+}
+
+#[tokio::test]
+async fn k8s_10_what_was_changed_while_nobody_watched_is_put_right_and_who_did_it_is_told() {
+    let mut desk = Desk::new().await;
+    desk.apply("m", &simulated(&json!({ "serviceLabels": ["chat"] }))).await;
+    desk.until_phase("m", Phase::Idle).await;
+    desk.kill_controller().await;
+    let services: Api<Service> =
+        Api::namespaced(desk.world().client.clone(), &desk.world().namespace);
+    let somebody =
+        PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
+    let selector = json!({ "spec": { "selector": { "flexinfer.ai/model": "another" } } });
+    services.patch("m", &somebody, &Patch::Merge(selector)).await.unwrap();
+    let deadline = json!({ "spec": { "progressDeadlineSeconds": 7 } });
+    desk.deployments().patch("m", &somebody, &Patch::Merge(deadline)).await.unwrap();
+    desk.start_controller(&[]);
+    eventually("the Service's selector again", async || {
+        let selector = services.get("m").await.unwrap().spec?.selector?;
+        (selector.get("flexinfer.ai/model").map(String::as_str) == Some("m")).then_some(())
+    })
+    .await;
+    eventually("the Deployment's deadline again", async || {
+        let deadline = desk.deployments().get("m").await.unwrap().spec.progress_deadline_seconds;
+        (deadline != Some(7)).then_some(())
+    })
+    .await;
+    let status = desk
+        .until("told of the conflict", "m", |status| {
+            status.conditions.iter().any(|found| found.reason == "FieldConflict")
+        })
+        .await;
+    let told = status.conditions.iter().find(|found| found.reason == "FieldConflict").unwrap();
+    assert!(told.message.contains("somebody wrote .spec"), "{}", told.message);
+    assert_eq!(status.phase, Some(Phase::Idle));
+
+    // The same while it watches.
+    let ports = json!({ "metadata": { "annotations": { "flexinfer.ai/service-labels": null } } });
+    services.patch("m", &somebody, &Patch::Merge(ports)).await.unwrap();
+    eventually("the Service's labels again", async || {
+        let annotations = services.get("m").await.unwrap().metadata.annotations?;
+        annotations.get("flexinfer.ai/service-labels").map(|_| ())
+    })
+    .await;
 }

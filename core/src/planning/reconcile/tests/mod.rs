@@ -42,6 +42,7 @@ struct Member {
     nodes: Vec<Offer>,
     adapters: Adapters,
     writing: Writing,
+    dispute: Option<Dispute>,
     record: Record,
 }
 
@@ -70,6 +71,7 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         nodes: Vec::new(),
         adapters: Adapters::default(),
         writing: Writing::default(),
+        dispute: None,
         record: Record::default(),
     }
 }
@@ -109,6 +111,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             demand: &member.demand,
             name_conflict: None,
             writing: &member.writing,
+            dispute: member.dispute.as_ref(),
             record: member.record.clone(),
         }],
         lease: None,

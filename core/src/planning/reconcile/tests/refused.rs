@@ -112,3 +112,15 @@ fn a_claim_that_is_somebody_elses_is_not_written_to() {
     model.claims.insert("m-cache".to_owned(), Arc::new(*made));
     assert!(matches!(planned(&model).caching, Some(CacheStep::Make(_))));
 }
+
+#[test]
+fn who_else_writes_a_models_objects_is_told_for_a_while_and_keeps_nothing_from_running() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.dispute = Some(Dispute::new("kubectl-edit wrote .spec.replicas", at(0)));
+    let wanted = planned_at(&model, 1);
+    assert_eq!(condition(&wanted.status, ConditionType::Applied), ("False", "FieldConflict"));
+    assert_eq!(wanted.status.phase, Some(Phase::Ready));
+    assert!(wanted.announcements.iter().any(|told| told.reason == "FieldConflict"));
+    let later = planned_at(&model, 600);
+    assert_eq!(condition(&later.status, ConditionType::Applied), ("True", "Applied"));
+}
