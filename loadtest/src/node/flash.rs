@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::yardstick;
+use super::{cached, yardstick};
 
 /// Where things are.
 pub(super) struct Places<'a> {
@@ -38,7 +38,7 @@ impl Weights {
         self.lengths.len()
     }
 
-    /// Writes them into `folder`, after which their pages are cached.
+    /// Writes them into `folder`, and to its disk.
     fn write(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         // Bytes that no file system makes smaller: one of the four of each scattered number.
@@ -53,6 +53,8 @@ impl Weights {
                 left -= part.len();
             }
         }
+        // Else the system would write them to the disk while the first copies are measured.
+        rustix::fs::sync();
         Ok(())
     }
 }
@@ -73,22 +75,26 @@ const WAYS: [(&str, Way); 5] = [
     ("rclone", Way::Program("rclone", &["copy"])),
 ];
 
-/// The best time of each way, and the most memory that `flash` took beyond its copy.
+/// The times of each way, shortest first, and the most memory that `flash` took beyond its copy.
 #[derive(Default)]
 pub(super) struct Copies {
-    best: BTreeMap<&'static str, Duration>,
+    times: BTreeMap<&'static str, Vec<Duration>>,
     pub(super) memory: Option<u64>,
+    /// Bytes of the source that had left the page cache between copies.
+    missed: u64,
 }
 
-/// Copies `weights` in each way, in turns.
+/// Copies `weights` in each way, in turns. Each round begins with another way, since what the one before leaves
+/// behind is not alike.
 pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Result<Copies> {
     let source = tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.from)?;
     weights.write(source.path())?;
     let mut copies = Copies::default();
     for round in 0..rounds {
-        for (name, way) in &WAYS {
+        for (name, way) in WAYS.iter().cycle().skip(usize::try_from(round)?).take(WAYS.len()) {
             let folder =
                 tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.to)?;
+            copies.missed += cached::ensure_cached(source.path())?;
             let copy = folder.path().join("copy");
             let begun = Instant::now();
             let took = match way {
@@ -109,10 +115,10 @@ pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Re
             if round == 0 {
                 same(source.path(), &copy).with_context(|| format!("{name} copied wrongly"))?;
             }
-            let best = copies.best.entry(name).or_insert(took);
-            *best = took.min(*best);
+            copies.times.entry(name).or_default().push(took);
         }
     }
+    copies.times.values_mut().for_each(|times| times.sort_unstable());
     Ok(copies)
 }
 
@@ -174,23 +180,44 @@ fn same(from: &Path, to: &Path) -> Result<()> {
 
 impl Copies {
     pub(super) fn print(&self, what: &str) {
-        println!("\n{what}, from the page cache to memory, best times");
-        for (name, best) in &self.best {
-            println!("{name:<14}{:>9.3} s", best.as_secs_f64());
+        println!("\n{what}, from the page cache to memory: best time, median, all");
+        for (name, times) in &self.times {
+            let all = times.iter().map(|time| format!("{:.3}", time.as_secs_f64()));
+            let all = all.collect::<Vec<_>>().join(" ");
+            let (best, median) = (self.best(name), self.median(name));
+            let [best, median] = [best, median].map(Option::unwrap_or_default);
+            println!("{name:<14}{best:>9.3} s{median:>9.3} s   {all}");
         }
         if let Some(bytes) = self.memory {
             println!("flash had {} KiB of memory at most", bytes >> 10);
+        }
+        if self.missed > 0 {
+            println!(
+                "{} MiB left the page cache between copies and were read again",
+                self.missed >> 20
+            );
         }
     }
 
     /// The best time of a way, in seconds.
     pub(super) fn best(&self, name: &str) -> Option<f64> {
-        self.best.get(name).map(Duration::as_secs_f64)
+        self.times.get(name)?.first().map(Duration::as_secs_f64)
     }
 
-    /// How many times as fast `flash` is as another way.
+    /// The time in the middle, in seconds; of two the longer.
+    fn median(&self, name: &str) -> Option<f64> {
+        let times = self.times.get(name)?;
+        times.get(times.len() / 2).map(Duration::as_secs_f64)
+    }
+
+    /// How many times as fast `flash` is as another way, by the best times of both.
     pub(super) fn times_as_fast(&self, other: &str) -> Option<f64> {
         Some(self.best(other)? / self.best("flash")?)
+    }
+
+    /// The same by the times in the middle.
+    pub(super) fn times_as_fast_commonly(&self, other: &str) -> Option<f64> {
+        Some(self.median(other)? / self.median("flash")?)
     }
 }
 
@@ -199,11 +226,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_of_best_times() {
-        let seconds = |seconds| Duration::from_secs(seconds);
-        let best = [("flash", seconds(2)), ("yardstick", seconds(3))].into();
-        let copies = Copies { best, memory: None };
+    fn ratios_are_of_best_times_and_of_those_in_the_middle() {
+        let seconds = |seconds: [u64; 3]| seconds.map(Duration::from_secs).to_vec();
+        let times = [("flash", seconds([2, 5, 9])), ("yardstick", seconds([3, 10, 10]))].into();
+        let copies = Copies { times, ..Copies::default() };
         assert_eq!(copies.times_as_fast("yardstick"), Some(1.5));
+        assert_eq!(copies.times_as_fast_commonly("yardstick"), Some(2.0));
         assert_eq!(copies.times_as_fast("rclone"), None);
         assert_eq!(Weights::large(1001).lengths.iter().sum::<u64>(), 1000);
     }

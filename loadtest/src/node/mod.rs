@@ -1,6 +1,7 @@
 //! What a node's program and the scheduler's extender cost, each beside the plainest thing that does the same
 //! work in the same run. `cargo xtask bench-node` builds everything and calls it.
 
+mod cached;
 mod extender;
 mod flash;
 mod yardstick;
@@ -66,6 +67,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
             json!({
                 "flash_vs_yardstick": copies.times_as_fast("yardstick"),
                 "flash_vs_cp": copies.times_as_fast("cp -r"),
+                "flash_vs_yardstick_by_medians": copies.times_as_fast_commonly("yardstick"),
+                "flash_vs_cp_by_medians": copies.times_as_fast_commonly("cp -r"),
                 "flash_small_vs_cp": small.and_then(|small| small.times_as_fast("cp -r")),
                 "score_5000_vs_echo": asked.times_as_long(),
                 "flash_best_seconds": copies.best("flash"),

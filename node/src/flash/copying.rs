@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flexinfer_core::loading::{Piece, Plan, SHORT};
+use flexinfer_core::loading::{Piece, Plan};
 use rustix::fs::{Stat, fstat};
 
 use super::arguments::Arguments;
@@ -19,15 +19,13 @@ use super::mover::{Fault, Mover};
 use super::part::Part;
 use super::peers::Peers;
 use super::state::Identity;
+use super::turns::{Turn, Turns};
 use super::{page_cache, spans, verify};
 use crate::progress::Shown;
 
 /// The longest piece: short enough to keep all workers busy to the end, long enough for a volume to
 /// read ahead.
 const PIECE: NonZeroU64 = NonZeroU64::MIN.saturating_add((64 << 20) - 1);
-
-/// Short files that a worker takes at a time: workers that took each by itself would keep one another waiting.
-const TOGETHER: usize = 16;
 
 /// Files longer than this are told of, one line each.
 const TOLD: u64 = 100 << 20;
@@ -38,10 +36,7 @@ pub(super) struct Copying<'a> {
     seen: &'a Seen,
     files: Vec<Copied<'a>>,
     pieces: Vec<Piece>,
-    /// Which pieces are taken together.
-    turns: Vec<Range<usize>>,
-    /// The next turn.
-    next: AtomicUsize,
+    turns: Turns,
     done: AtomicU64,
     total: u64,
     peers: Option<&'a Peers>,
@@ -91,14 +86,13 @@ impl<'a> Copying<'a> {
             destination,
             seen,
             files,
-            next: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             total: plan.length(),
             peers,
             stopped,
             failed: Mutex::new(None),
             shown: Shown::new(),
-            turns: turns(&pieces),
+            turns: Turns::of(&pieces),
             pieces,
         }
     }
@@ -106,7 +100,7 @@ impl<'a> Copying<'a> {
     /// Copies everything. The first failure ends it, and removes what is half-written.
     pub(super) fn run(&self) -> Result<(), FlashError> {
         std::thread::scope(|scope| {
-            for _ in 0..self.arguments.concurrency.min(self.turns.len()) {
+            for _ in 0..self.arguments.concurrency.min(self.turns.most_workers()) {
                 scope.spawn(|| self.work());
             }
         });
@@ -121,21 +115,22 @@ impl<'a> Copying<'a> {
             copies: Opened::below(self.destination.path, folders),
             mover: Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify),
         };
-        while let Some(turn) = self.turns.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(error) = self.turn(turn, &mut tools) {
-                // No other worker takes a turn any more.
-                self.next.store(self.turns.len(), Ordering::Relaxed);
+        let mut last = None;
+        while let Some(turn) = self.turns.next(last.take()) {
+            if let Err(error) = self.turn(&turn, &mut tools) {
+                self.turns.end();
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
                 failed.get_or_insert(error);
                 return;
             }
+            last = Some(turn);
         }
     }
 
-    fn turn(&self, turn: &Range<usize>, tools: &mut Tools<'_>) -> Result<(), FlashError> {
-        for piece in self.pieces.get(turn.clone()).into_iter().flatten() {
+    fn turn(&self, turn: &Turn, tools: &mut Tools<'_>) -> Result<(), FlashError> {
+        for piece in self.pieces.get(turn.pieces.clone()).into_iter().flatten() {
             if let Some(file) = self.files.get(piece.file) {
-                self.piece(file, piece, tools)?;
+                self.piece(file, piece, turn, tools)?;
             }
         }
         Ok(())
@@ -145,6 +140,7 @@ impl<'a> Copying<'a> {
         &self,
         file: &Copied<'a>,
         piece: &Piece,
+        turn: &Turn,
         tools: &mut Tools<'_>,
     ) -> Result<(), FlashError> {
         let entry = file.entry;
@@ -159,7 +155,7 @@ impl<'a> Copying<'a> {
             own = part.open_again().map_err(|error| FlashError::writing(&part.target(), error))?;
             &own
         };
-        let ends = Ends { entry, source: &source, part: &part, copy };
+        let ends = Ends { entry, source: &source, part: &part, copy, turn };
         let range = piece.from..piece.from + piece.length;
         let sparse = entry.found.stored < entry.found.length;
         if !sparse && self.taken_from_a_peer(&ends, &range) {
@@ -226,7 +222,8 @@ impl<'a> Copying<'a> {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(FlashError::Stopped);
             }
-            let moved = mover.step(ends.source, ends.copy, at, span.end - at);
+            let alone = ends.turn.is_alone();
+            let moved = mover.step(ends.source, ends.copy, at, span.end - at, alone);
             let moved = moved.map_err(|fault| self.explain(ends, fault))?;
             if moved == 0 {
                 // It ends before its length: somebody has cut it.
@@ -280,35 +277,5 @@ struct Ends<'a> {
     part: &'a Part<'a>,
     /// The part, with a position that no other worker moves.
     copy: &'a File,
-}
-
-/// Long pieces one by one, short ones with their neighbours.
-fn turns(pieces: &[Piece]) -> Vec<Range<usize>> {
-    let mut turns = Vec::<Range<usize>>::new();
-    let mut before = u64::MAX;
-    for (number, piece) in pieces.iter().enumerate() {
-        match turns.last_mut() {
-            Some(turn) if before.max(piece.length) <= SHORT && turn.len() < TOGETHER => {
-                turn.end += 1;
-            }
-            _ => turns.push(number..number + 1),
-        }
-        before = piece.length;
-    }
-    turns
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_files_are_taken_together_and_long_ones_by_themselves() {
-        let lengths = [PIECE.get(), 5, PIECE.get(), SHORT + 1].into_iter();
-        let lengths = lengths.chain(std::iter::repeat_n(SHORT, TOGETHER + 1));
-        let pieces = lengths.enumerate().map(|(file, length)| Piece { file, from: 0, length });
-        let turns = turns(&pieces.collect::<Vec<_>>());
-        let last = 4 + TOGETHER;
-        assert_eq!(turns, [0..1, 1..2, 2..3, 3..4, 4..last, last..last + 1]);
-    }
+    turn: &'a Turn,
 }

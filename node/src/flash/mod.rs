@@ -19,6 +19,7 @@ mod peers;
 mod record;
 mod spans;
 mod state;
+mod turns;
 mod unnamed;
 mod verify;
 mod walk;

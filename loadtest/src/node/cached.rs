@@ -1,0 +1,82 @@
+//! Sees to it that every copy begins alike: with its source whole in the page cache, from which a system that is short
+//! of memory, or told to save it, takes pages at any time.
+
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+const STEP: usize = 1 << 20;
+
+/// How often what was cached a moment ago may be gone again.
+const ATTEMPTS: usize = 3;
+
+/// Reads the files of `folder` until all of them is cached; gives how many bytes were not.
+pub(super) fn ensure_cached(folder: &Path) -> Result<u64> {
+    let missed = read(folder)?;
+    let mut missed_again = missed;
+    for _ in 0..ATTEMPTS {
+        if missed_again == 0 {
+            return Ok(missed);
+        }
+        missed_again = read(folder)?;
+    }
+    ensure!(missed_again == 0, "the page cache does not keep what is to be copied; copy less");
+    Ok(missed)
+}
+
+/// Reads all files of `folder`; gives how many bytes had to be waited for.
+fn read(folder: &Path) -> Result<u64> {
+    let mut buffer = vec![0; STEP];
+    let mut missed = 0;
+    for entry in fs::read_dir(folder)? {
+        let file = File::open(entry?.path())?;
+        let mut at = 0;
+        loop {
+            let read = match at_once(&file, &mut buffer, at) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let read = file.read_at(&mut buffer, at)? as u64;
+                    missed += read;
+                    read
+                }
+                read => read?,
+            };
+            if read == 0 {
+                break;
+            }
+            at += read;
+        }
+    }
+    Ok(missed)
+}
+
+/// Reads what is in memory. Where the file system cannot tell what is, it reads like any other.
+fn at_once(file: &File, buffer: &mut [u8], at: u64) -> io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+        match preadv2(file, &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT) {
+            Err(Errno::OPNOTSUPP) => {}
+            read => return Ok(read? as u64),
+        }
+    }
+    Ok(file.read_at(buffer, at)? as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_cached_is_read_and_then_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights");
+        fs::write(&path, vec![1; 3 * STEP + 5]).unwrap();
+        ensure_cached(folder.path()).unwrap();
+        // Nothing may take it away but a system short of memory: a few tries are enough.
+        let mut missed = (0..100).map(|_| ensure_cached(folder.path()).unwrap());
+        assert!(missed.any(|missed| missed == 0));
+    }
+}
