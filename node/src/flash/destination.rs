@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::loading::{Found, Plan, Present};
+use flexinfer_core::sources::RelativePath;
 use rustix::fs::{AtFlags, Mode, statat, statvfs};
 
 use super::error::FlashError;
@@ -63,16 +66,31 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// Removes the parts that a killed load has left in these folders. We hold the lock.
-    pub(super) fn sweep(&self, folders: &[Folder]) -> Result<(), FlashError> {
-        let folders = folders.iter().map(|folder| folder.below(self.path));
-        for folder in folders.chain([self.path.join(OURS)]) {
+    /// Removes the parts that killed loads have left in these folders, and in those of the files that earlier loads
+    /// have put there. Where we are not `alone`, a part may be another's that is still written: only what nobody has
+    /// touched for long goes.
+    pub(super) fn sweep(
+        &self,
+        folders: &[Folder],
+        ours: &[RelativePath],
+        alone: bool,
+    ) -> Result<(), FlashError> {
+        let mut swept =
+            folders.iter().map(|folder| folder.below(self.path)).collect::<BTreeSet<_>>();
+        swept.extend(
+            ours.iter().filter_map(|file| Some(file.below(self.path).parent()?.to_path_buf())),
+        );
+        swept.insert(self.path.join(OURS));
+        for folder in swept {
             // A folder that is not there yet has nothing in it.
             let Ok(entries) = fs::read_dir(folder) else { continue };
             for entry in entries.flatten() {
                 let left =
                     entry.file_name().to_str().is_some_and(|name| name.ends_with(part::SUFFIX));
-                if left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                let ours = || {
+                    entry.metadata().is_ok_and(|part| part.is_file() && (alone || is_old(&part)))
+                };
+                if left && ours() {
                     let path = entry.path();
                     fs::remove_file(&path).map_err(|error| FlashError::writing(&path, error))?;
                 }
@@ -91,6 +109,14 @@ impl<'a> Destination<'a> {
         let path = || self.path.to_path_buf();
         checked.map_err(|shortage| FlashError::NoRoom { path: path(), shortage })
     }
+}
+
+/// Whether nobody has written to a part, or changed anything else of it, for so long that its load has ended.
+fn is_old(part: &fs::Metadata) -> bool {
+    const LONG: Duration = Duration::from_hours(24);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let changed = u64::try_from(part.ctime()).map(Duration::from_secs).unwrap_or_default();
+    now.saturating_sub(changed) > LONG
 }
 
 /// What there is under the name of `entry`, in the open folders of a destination.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flexinfer_core::activation::Failure;
+use flexinfer_core::activation::{Failure, Reason};
 use flexinfer_core::loading::Shortage;
 use rustix::io::Errno;
 
@@ -62,5 +62,26 @@ impl FlashError {
 
     pub(super) fn writing(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_path_buf(), source }
+    }
+
+    /// The reason that the exit status tells, where trying again is no use until somebody has done something; `None`
+    /// where it may be.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::NoSource { .. } | Self::BadEntry { .. } | Self::Outside { .. } => {
+                Some(Reason::BadSource)
+            }
+            Self::Damaged(failure) => Some(failure.reason),
+            Self::Digest { .. } => Some(Reason::DigestMismatch),
+            Self::NoRoom { .. } => Some(Reason::DiskFull),
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some(Reason::DiskFull)
+            }
+            Self::Read { .. }
+            | Self::Write { .. }
+            | Self::Changed { .. }
+            | Self::Different { .. }
+            | Self::Stopped => None,
+        }
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn load(
     stopped: &AtomicBool,
 ) -> Result<(), FlashError> {
     let destination = Destination::make(&arguments.dst)?;
-    let _lock = lock::acquire(&destination.ours("lock"), stopped)?;
-    let load = Load { arguments, destination, peers, stopped };
+    let lock = lock::acquire(&destination.ours("lock"), stopped)?;
+    let load = Load { arguments, destination, peers, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {
         match load.once() {
@@ -48,6 +48,8 @@ struct Load<'a> {
     destination: Destination<'a>,
     peers: Option<&'a Peers>,
     stopped: &'a AtomicBool,
+    /// Nobody else copies to this destination: we hold its lock.
+    alone: bool,
 }
 
 impl Load<'_> {
@@ -56,12 +58,12 @@ impl Load<'_> {
         let wishes = self.arguments.wishes();
         let look = || Seen::now(self.arguments, &wishes);
         let seen = look()?;
-        let plan = self.plan(&seen, wishes.choose(seen.entries.iter().collect()))?;
+        let record = Record::at(self.destination.ours("files.json"));
+        let ours = record.read();
+        let plan = self.plan(&seen, &ours, wishes.choose(seen.entries.iter().collect()))?;
         self.check_formats(&plan.copies)?;
         self.destination.check_room(&plan)?;
 
-        let record = Record::at(self.destination.ours("files.json"));
-        let ours = record.read();
         let files = plan.copies.iter().chain(&plan.whole).map(|entry| &entry.found.path);
         let files = files.collect::<Vec<_>>();
         let gone = gone(&ours, &files);
@@ -97,12 +99,13 @@ impl Load<'_> {
     fn plan<'a>(
         &self,
         seen: &'a Seen,
+        ours: &[RelativePath],
         wanted: Vec<&'a Entry>,
     ) -> Result<Plan<&'a Entry>, FlashError> {
         if self.destination.is_fresh() {
             return Ok(Plan::new(wanted, |_| None));
         }
-        self.destination.sweep(&seen.folders)?;
+        self.destination.sweep(&seen.folders, ours, self.alone)?;
         let mut folders = Opened::below(self.destination.path, &seen.folders);
         Ok(Plan::new(wanted, |entry| present(&mut folders, entry)))
     }
@@ -136,4 +139,72 @@ fn in_the_way<'a>(gone: &[&'a RelativePath], seen: &Seen) -> Vec<&'a RelativePat
     let folders = seen.folders.iter().filter_map(|folder| folder.path.as_ref());
     let folders = folders.collect::<HashSet<_>>();
     gone.iter().copied().filter(|path| folders.contains(path)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::thread;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn arguments(source: &Path, destination: &Path) -> Arguments {
+        let line =
+            ["flash", "--src", source.to_str().unwrap(), "--dst", destination.to_str().unwrap()];
+        Line::parse_from(line).arguments
+    }
+
+    /// A load as one is where locks do not work.
+    fn load_without_lock(arguments: &Arguments) -> Result<(), FlashError> {
+        let destination = Destination::make(&arguments.dst)?;
+        let stopped = AtomicBool::new(false);
+        Load { arguments, destination, peers: None, stopped: &stopped, alone: false }.once()
+    }
+
+    #[test]
+    fn load_02_without_locks_what_another_load_may_still_write_is_left_alone() {
+        let (source, destination) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(source.path().join("model.bin"), "weights").unwrap();
+        let arguments = arguments(source.path(), destination.path());
+        let part = destination.path().join(".7-7-7.flash-tmp");
+        fs::write(&part, "half").unwrap();
+        load_without_lock(&arguments).unwrap();
+        assert_eq!(fs::read_to_string(&part).unwrap(), "half");
+        assert_eq!(fs::read_to_string(destination.path().join("model.bin")).unwrap(), "weights");
+        load(&arguments, None, &AtomicBool::new(false)).unwrap();
+        assert!(!part.exists(), "under the lock it is nobody's");
+    }
+
+    #[test]
+    fn load_02_without_locks_two_loads_at_once_come_out_right() {
+        let source = tempfile::tempdir().unwrap();
+        let weights = (0..3_u8).map(|nth| vec![nth + 1; 3 << 20]).collect::<Vec<_>>();
+        for (nth, content) in weights.iter().enumerate() {
+            fs::write(source.path().join(format!("{nth}.bin")), content).unwrap();
+        }
+        for turn in 0..20 {
+            let destination = tempfile::tempdir().unwrap();
+            let arguments = arguments(source.path(), destination.path());
+            thread::scope(|scope| {
+                let loads = [(); 2].map(|()| scope.spawn(|| load_without_lock(&arguments)));
+                for load in loads {
+                    load.join().unwrap().unwrap();
+                }
+            });
+            for (nth, content) in weights.iter().enumerate() {
+                let copy = fs::read(destination.path().join(format!("{nth}.bin"))).unwrap();
+                assert!(copy == *content, "file {nth} in turn {turn}");
+            }
+        }
+    }
 }

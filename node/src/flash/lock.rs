@@ -1,5 +1,6 @@
 //! Lets several loads of one node share a destination: the second waits, and then finds everything
-//! whole. Where locks do not work, names of parts are unique and nothing goes wrong.
+//! whole. Where locks do not work, names of parts are unique, nobody sweeps
+//! away what another may still write, and nothing goes wrong.
 
 use std::fs::File;
 use std::path::Path;

@@ -24,13 +24,15 @@ mod unnamed;
 mod verify;
 mod walk;
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 pub use arguments::Arguments;
+use flexinfer_core::activation::Failure;
 
-use crate::ending::{Ending, Stops};
+use crate::ending::{Ending, Stops, failed};
 use error::FlashError;
 use peers::Peers;
 
@@ -52,6 +54,22 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     };
     match (loaded.context("the copying ended by itself")?, stop) {
         (Err(FlashError::Stopped), Some(stop)) => Ok(Ending::Stopped(stop)),
-        (loaded, _) => Ok(loaded.map(|()| Ending::Done)?),
+        (Ok(()), _) => Ok(Ending::Done),
+        (Err(error), _) => match error.reason() {
+            Some(reason) => Ok(failed(&Failure::new(reason, told(&error)))),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// An error with what is behind it, in one line.
+fn told(error: &FlashError) -> String {
+    match error {
+        // It says its reason itself.
+        FlashError::Damaged(failure) => failure.message.clone(),
+        error => match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flexinfer_core::sources::RelativePath;
 
 use super::error::FlashError;
+use super::part;
 
 pub(super) struct Record {
     path: PathBuf,
@@ -32,7 +33,7 @@ impl Record {
     ) -> Result<(), FlashError> {
         let paths = paths.map(RelativePath::as_str).collect::<Vec<_>>();
         let write = || {
-            let temporary = self.path.with_extension(std::process::id().to_string());
+            let temporary = self.path.with_file_name(part::unique());
             fs::write(&temporary, serde_json::to_vec(&paths)?)?;
             fs::rename(&temporary, &self.path)
         };

@@ -58,7 +58,7 @@ fn an_empty_source_is_a_success() {
 fn a_source_that_is_not_there_is_named() {
     let world = World::new();
     fs::remove_dir(&world.source).unwrap();
-    let said = world.refused(&[]);
+    let said = world.refused(65, &[]);
     assert!(said.contains(world.source.to_str().unwrap()), "{said}");
 }
 
@@ -98,7 +98,7 @@ fn load_04_damaged_weights_are_named_before_anything_is_copied() {
     let world = World::new();
     world.put("config.json", b"{}");
     world.put("model.safetensors", &1_000_u64.to_le_bytes());
-    let said = world.refused(&[]);
+    let said = world.refused(65, &[]);
     assert!(said.contains("model.safetensors is damaged"), "{said}");
     assert_eq!(world.names(), [""; 0]);
 }
@@ -111,7 +111,7 @@ fn load_05_a_copy_that_is_not_what_its_name_says_is_not_kept() {
     world.copied(&["--verify"]);
     let wrong = "0".repeat(64);
     world.put(&format!("blobs/sha256-{wrong}"), b"hello");
-    let said = world.refused(&["--verify"]);
+    let said = world.refused(76, &["--verify"]);
     assert!(said.contains(&wrong) && said.contains(right), "{said}");
     assert_eq!(world.names(), [format!("blobs/sha256-{right}")]);
 }
@@ -142,4 +142,16 @@ fn what_the_original_loader_left_half_written_is_removed() {
     fs::write(world.destination.join("sub/a.flash-tmp"), "half").unwrap();
     world.copied(&[]);
     assert_eq!(world.names(), ["sub/a"]);
+}
+
+#[test]
+fn what_a_killed_load_left_in_a_folder_that_the_source_has_no_more_is_removed() {
+    let world = World::new();
+    world.put("old/a", b"a");
+    world.put("new/b", b"b");
+    world.copied(&[]);
+    fs::write(world.destination.join("old/.1-1-1.flash-tmp"), "half").unwrap();
+    fs::remove_dir_all(world.source.join("old")).unwrap();
+    world.copied(&[]);
+    assert_eq!(world.names(), ["new/b"]);
 }

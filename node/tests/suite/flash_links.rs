@@ -54,7 +54,7 @@ fn load_01_links_that_cannot_be_copied_right_are_refused_and_named() {
             other => ("bad", other),
         };
         symlink(target, world.source.join(link)).unwrap();
-        let said = world.refused(&[]);
+        let said = world.refused(65, &[]);
         assert!(said.contains(says) && said.contains(link), "{target}: {said}");
         assert_eq!(world.names(), [""; 0], "{target}: nothing is copied");
         // What is not wanted is not looked at.
@@ -67,7 +67,7 @@ fn load_01_the_root_says_how_far_links_may_lead() {
     let world = World::new();
     fs::write(world.folder().join("shared"), "s").unwrap();
     symlink("../shared", world.source.join("a")).unwrap();
-    assert!(world.refused(&[]).contains("FLASH_ROOT"));
+    assert!(world.refused(65, &[]).contains("FLASH_ROOT"));
     world.copied(&["--root", world.folder().to_str().unwrap()]);
     assert_eq!(world.read("a"), b"s");
 }

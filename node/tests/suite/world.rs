@@ -56,10 +56,10 @@ impl World {
         text(&output)
     }
 
-    /// Runs `flash`, which must refuse, and gives what it says.
-    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
+    /// Runs `flash`, which must refuse with this exit status, and gives what it says.
+    pub(crate) fn refused(&self, status: i32, arguments: &[&str]) -> String {
         let output = self.flash(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert_eq!(output.status.code(), Some(status), "{}", text(&output));
         assert_eq!(self.half_written(), 0, "{}", text(&output));
         text(&output)
     }
