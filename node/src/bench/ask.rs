@@ -87,7 +87,7 @@ impl Asking {
         }
         match self.operation {
             Operation::Images => images(response, begun).await,
-            Operation::Chat | Operation::Embeddings => text(response, begun).await,
+            operation => text(response, begun, operation).await,
         }
     }
 
@@ -131,7 +131,11 @@ async fn refusal(response: Response) -> AskError {
 }
 
 /// Reads an answer that counts its tokens.
-async fn text(mut response: Response, begun: Instant) -> Result<Sample, AskError> {
+async fn text(
+    mut response: Response,
+    begun: Instant,
+    operation: Operation,
+) -> Result<Sample, AskError> {
     let kind = response.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     let streamed = kind.as_deref().is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -147,10 +151,14 @@ async fn text(mut response: Response, begun: Instant) -> Result<Sample, AskError
     let whole = begun.elapsed();
     let Usage { prompt_tokens, completion_tokens, cached_tokens, .. } = reader.usage();
     let prompt_tokens = prompt_tokens.ok_or(AskError::NoUsage)?;
+    let completion_tokens = match operation {
+        // Vectors are no tokens: what is counted is what was read.
+        Operation::Embeddings => prompt_tokens,
+        Operation::Chat | Operation::Images => completion_tokens.ok_or(AskError::NoUsage)?,
+    };
     Ok(Sample {
         prompt_tokens: prompt_tokens.saturating_sub(cached_tokens.unwrap_or_default()),
-        // Vectors are no tokens: what is counted is what was read.
-        completion_tokens: completion_tokens.filter(|_| streamed).unwrap_or(prompt_tokens),
+        completion_tokens,
         images: 0,
         first_token,
         whole,

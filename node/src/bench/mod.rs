@@ -50,13 +50,17 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         levels.push(level);
     }
     let mut report = Report::new(arguments, asking.model(), woken, levels);
-    if let Some(results) = results {
-        report.served_by(results.nodes());
-        if let Some((measured, method)) = report.result() {
-            results.write(&measured, &method).await.context("the result was not kept")?;
-        }
-    }
+    let kept = match results {
+        Some(results) => keep(&mut report, &results).await.context("the result was not kept"),
+        None => Ok(()),
+    };
     let text = if arguments.json { report.json()? } else { report.table() };
     println!("{text}");
-    Ok(())
+    kept
+}
+
+async fn keep(report: &mut Report, results: &Results<'_>) -> anyhow::Result<()> {
+    report.served_by(results.nodes());
+    let (measured, method) = report.result()?;
+    results.write(&measured, &method).await
 }

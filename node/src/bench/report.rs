@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use anyhow::{Context as _, ensure};
 use flexinfer_core::measuring::Spread;
 use flexinfer_core::placement::benchmarks::{Measured, Method};
 use serde::Serialize;
@@ -68,9 +69,17 @@ impl Report {
         }
     }
 
-    /// The result that is kept: the first level's, as the original measured one request after another.
-    pub(super) fn result(&self) -> Option<(Measured, Method)> {
-        let summary = &self.levels.first()?.summary;
+    /// The result that is kept: the first level's, as the original measured one request after another. None where a
+    /// request failed: once kept, it would not be measured again.
+    pub(super) fn result(&self) -> anyhow::Result<(Measured, Method)> {
+        let level = self.levels.first().context("nothing was measured")?;
+        let summary = &level.summary;
+        ensure!(
+            level.failed == 0,
+            "{} of {} requests failed; measure it again",
+            level.failed,
+            level.failed + summary.samples
+        );
         let measured = Measured {
             tokens_per_second: summary.tokens_per_second,
             completion_tokens: summary.completion_tokens,
@@ -85,7 +94,7 @@ impl Report {
             batch_size: self.batch_size.into(),
             min_duration: self.min_duration.clone(),
         };
-        Some((measured, method))
+        Ok((measured, method))
     }
 
     /// Says which nodes served the model, where that is known.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -78,12 +79,16 @@ impl Cluster {
     }
 
     fn bench(&self, arguments: &str) -> Output {
+        self.bench_at(&self.engine.url(), arguments)
+    }
+
+    fn bench_at(&self, url: &str, arguments: &str) -> Output {
         let mut command = program();
         command.args("bench --model llama --model-name simulated --backend vllm".split(' '));
         command.args("--configmap results --min-duration 0s --warmup-iterations 0".split(' '));
         command.args(arguments.split_whitespace());
         command.env("KUBECONFIG", self.folder.path().join("kubeconfig"));
-        command.env("PROXY_URL", self.engine.url()).env("POD_NAMESPACE", "models");
+        command.env("PROXY_URL", url).env("POD_NAMESPACE", "models");
         command.env("NODE_NAME", "where-the-job-runs");
         command.output().unwrap()
     }
@@ -204,6 +209,28 @@ fn a_speed_that_belongs_to_nobody_is_not_kept() {
     let alike = Cluster::new().with_pod("gpu-1", "sm_90", true).with_pod("gpu-2", "sm_90", true);
     alike.written("--iterations 1 --batch-size 2");
     assert!(alike.rate("sm_90").is_some());
+}
+
+#[test]
+fn a_measurement_in_which_a_request_failed_is_shown_and_not_kept() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let gateway = Server::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        2 => (500, None, "{}".to_owned()),
+        _ => {
+            let answer = json!({ "usage": { "prompt_tokens": 3, "completion_tokens": 7 } });
+            (200, Some(("content-type", "application/json")), answer.to_string())
+        }
+    });
+    let cluster = Cluster::new().with_pod("gpu-1", "sm_90", true);
+    let output = cluster.bench_at(&gateway.url(), "--iterations 3 --json");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("1 of 3 requests failed"), "{}", text(&output));
+    assert!(cluster.state.lock().unwrap().maps.is_empty());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let level = &report["levels"][0];
+    assert_eq!((&level["failed"], &level["samples"]), (&json!(1), &json!(2)));
+    // Seven tokens each were made, whether or not they came as a stream.
+    assert_eq!(level["completion_tokens"], 14);
 }
 
 #[test]
