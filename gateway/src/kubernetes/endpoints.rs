@@ -108,17 +108,21 @@ impl Endpoints {
                 union.insert(&seat.id, seat);
             }
         }
-        union.values().map(|seat| self.listed(seat)).collect()
-    }
-
-    fn listed(&self, seat: &Seat) -> Listed {
-        let doomed = seat.node.as_ref().is_some_and(|node| self.leaving_nodes.contains(node));
-        Listed {
+        // Those on nodes that go are asked nothing more, unless there is nobody else: until another is ready they serve
+        // as long as they can.
+        let stays = |seat: &&Seat| seat.ready && !seat.terminating && !self.is_doomed(seat);
+        let others = union.values().any(stays);
+        let listed = |seat: &&Seat| Listed {
             id: seat.id.clone(),
             address: seat.address,
             ready: seat.ready,
-            leaving: seat.terminating || doomed,
-        }
+            leaving: seat.terminating || (others && self.is_doomed(seat)),
+        };
+        union.values().map(listed).collect()
+    }
+
+    fn is_doomed(&self, seat: &Seat) -> bool {
+        seat.node.as_ref().is_some_and(|node| self.leaving_nodes.contains(node))
     }
 }
 
@@ -257,16 +261,31 @@ mod tests {
         let mut endpoints = Endpoints::default();
         let mut terminating = pod(1);
         terminating["conditions"] = json!({ "ready": false, "serving": true, "terminating": true });
-        endpoints.put(key("a"), &slice("a", &[pod(0), terminating]));
+        endpoints.put(key("a"), &slice("a", &[pod(0), terminating, pod(3)]));
         let leaving = |endpoints: &Endpoints| {
             endpoints.of(&a()).iter().map(|listed| listed.leaving).collect::<Vec<_>>()
         };
-        assert_eq!(leaving(&endpoints), [false, true]);
+        assert_eq!(leaving(&endpoints), [false, true, false]);
         assert_eq!(endpoints.node("node-0", true), [a()]);
-        assert_eq!(leaving(&endpoints), [true, true]);
+        assert_eq!(leaving(&endpoints), [true, true, false]);
         assert!(endpoints.node("node-0", true).is_empty(), "nothing new");
         endpoints.node("node-0", false);
-        assert_eq!(leaving(&endpoints), [false, true]);
+        assert_eq!(leaving(&endpoints), [false, true, false]);
+    }
+
+    #[test]
+    fn the_last_endpoint_serves_on_a_node_that_goes_until_another_is_ready() {
+        let mut endpoints = Endpoints::default();
+        let mut starting = pod(1);
+        starting["conditions"] = json!({ "ready": false });
+        endpoints.put(key("a"), &slice("a", &[pod(0), starting]));
+        endpoints.node("node-0", true);
+        let leaving = |endpoints: &Endpoints| {
+            endpoints.of(&a()).iter().map(|listed| listed.leaving).collect::<Vec<_>>()
+        };
+        assert_eq!(leaving(&endpoints), [false, false]);
+        endpoints.put(key("a"), &slice("a", &[pod(0), pod(1)]));
+        assert_eq!(leaving(&endpoints), [true, false]);
     }
 
     #[test]

@@ -23,6 +23,16 @@ const NODES: [&str; 2] = ["first", "second"];
 /// Large enough to be worth a question to another node.
 const LENGTH: usize = 9 << 20;
 
+/// The agents ask `cloud` whether their machines are taken.
+async fn installed_in(cloud: &Cloud) -> Installed {
+    installed(&[
+        format!("agent.env.FLEXINFER_METADATA_URL=http://{}", cloud.address),
+        "agent.env.FLEXINFER_SPOT_CLOUD=aws".to_owned(),
+        "agent.env.FLEXINFER_SPOT_INTERVAL=1s".to_owned(),
+    ])
+    .await
+}
+
 async fn installed(values: &[String]) -> Installed {
     let node = |name| {
         Node::new(name).label("flexinfer.ai/gpu.vendor", "NVIDIA").resource("nvidia.com/gpu", "1")
@@ -59,6 +69,22 @@ impl Installed {
     /// What a node's memory has of `writer`.
     fn copy_on(&self, node: &str) -> PathBuf {
         self.kubelet.memory(node).join("flexinfer").join(NAMESPACE).join("writer")
+    }
+
+    /// `cloud` takes the machine of this node away, which the node tells from then on.
+    async fn loses(&self, cloud: &Cloud, node: &str) {
+        let agents = self.pods("app.kubernetes.io/component=agent").await;
+        let on_it =
+            |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+        cloud.takes(address(agents.iter().find(on_it).unwrap()));
+        eventually("the node is marked and closed", async || {
+            let node = self.node(node).await;
+            let marked = node.annotations().get("flexinfer.ai/spot-terminating").cloned();
+            let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+            let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
+            (marked.as_deref() == Some("true") && closed).then_some(())
+        })
+        .await;
     }
 
     /// What the flash loader last said about where the weights came from, in bytes from other nodes.
@@ -184,12 +210,7 @@ async fn made(engine: SocketAddr) -> f64 {
 #[tokio::test]
 async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
     let cloud = Cloud::start().await;
-    let installed = installed(&[
-        format!("agent.env.FLEXINFER_METADATA_URL=http://{}", cloud.address),
-        "agent.env.FLEXINFER_SPOT_CLOUD=aws".to_owned(),
-        "agent.env.FLEXINFER_SPOT_INTERVAL=1s".to_owned(),
-    ])
-    .await;
+    let installed = installed_in(&cloud).await;
     let spec = json!({
         "backend": "simulator",
         "config": { "args": ["--time-per-token=1ms", "--time-to-first-token=1ms"] },
@@ -212,18 +233,7 @@ async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
     })
     .await;
 
-    let agents = installed.pods("app.kubernetes.io/component=agent").await;
-    let on_first =
-        |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some("first");
-    cloud.takes(address(agents.iter().find(on_first).unwrap()));
-    eventually("the node is marked and closed", async || {
-        let node = installed.node("first").await;
-        let marked = node.annotations().get("flexinfer.ai/spot-terminating").cloned();
-        let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-        let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
-        (marked.as_deref() == Some("true") && closed).then_some(())
-    })
-    .await;
+    installed.loses(&cloud, "first").await;
     // It is still there, and gets nothing any more: as soon as the gateway has heard of it.
     eventually("the doomed engine is asked nothing any more", async || {
         let before = made(port(&doomed)).await;
@@ -243,6 +253,31 @@ async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
     })
     .await;
     caller.gets(20).await;
+    let lost = caller.leaves().await;
+    assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
+}
+
+#[tokio::test]
+async fn the_only_engine_of_a_model_serves_on_while_its_node_is_taken() {
+    let cloud = Cloud::start().await;
+    let installed = installed_in(&cloud).await;
+    let spec = json!({
+        "backend": "simulator",
+        "config": { "args": ["--time-per-token=1ms", "--time-to-first-token=1ms"] },
+        "serverless": { "minReplicas": 1, "maxReplicas": 1 },
+    });
+    installed.apply(&model("writer", &spec)).await;
+    let (node, engine) = eventually("the engine serves", async || {
+        installed.serving("writer").await.into_iter().next()
+    })
+    .await;
+    let caller = Caller::start(installed.gateway().await, "writer");
+    caller.gets(20).await;
+    installed.loses(&cloud, &node).await;
+    // As long as it takes the gateway to hear of it, and longer: nobody waits for an engine that is not there.
+    caller.gets(200).await;
+    let serving = installed.serving("writer").await;
+    assert_eq!(serving.first().map(|(_, pod)| pod.name_any()), Some(engine.name_any()));
     let lost = caller.leaves().await;
     assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
 }
