@@ -8,6 +8,7 @@ pub mod clean;
 pub mod ending;
 pub mod fetch;
 pub mod flash;
+pub mod in_root;
 mod weights;
 
 mod progress;

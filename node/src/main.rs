@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use flexinfer_node::ending::Ending;
-use flexinfer_node::{agent, bench, check, clean, fetch, flash};
+use flexinfer_node::{agent, bench, check, clean, fetch, flash, in_root};
 use flexinfer_telemetry::log;
 use tokio::runtime::{Builder, Runtime};
 
@@ -35,10 +35,17 @@ enum Command {
     Clean(clean::Arguments),
     /// Measure how fast a model is through the gateway
     Bench(Box<bench::Arguments>),
+    /// Run a tool in another root: what the agent does with the host's tools
+    #[command(hide = true)]
+    InRoot(in_root::Arguments),
 }
 
 fn main() -> ExitCode {
-    match run(CommandLine::parse()) {
+    let line = CommandLine::parse();
+    if let Command::InRoot(arguments) = &line.command {
+        return in_root::run(arguments);
+    }
+    match run(line) {
         Ok(ending) => ending.into(),
         Err(error) => {
             eprintln!("flexinfer-node: {error:#}");
@@ -67,6 +74,7 @@ fn run(line: CommandLine) -> anyhow::Result<Ending> {
             Command::Flash(arguments) => flash::run(arguments).await,
             Command::Clean(arguments) => clean::run(arguments).await,
             Command::Bench(arguments) => bench::run(&arguments).await,
+            Command::InRoot(_) => anyhow::bail!("another root is entered before anything else"),
         }
     });
     // Whatever still runs in the background belongs to something that was given up on.

@@ -37,7 +37,7 @@ pub fn fresh(name: &str, content: &str, test: &str) -> Result<(), Stale> {
 /// The page of a program's settings: the flags that all of its subcommands have, then those of each.
 pub fn program(command: &Command, introduction: &str) -> String {
     let mut page = format!("{introduction}\n## Of all subcommands\n{}", settings(command, 3));
-    for subcommand in command.get_subcommands() {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         let (name, about) = (subcommand.get_name(), subcommand.get_about());
         let about = about.map(ToString::to_string).unwrap_or_default();
         let tables = settings(subcommand, 3);

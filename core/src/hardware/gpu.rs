@@ -103,6 +103,11 @@ pub enum Finding {
         /// The GPU's id.
         gpu: String,
     },
+    /// A GPU is on the bus, and nothing that could tell more about it is in reach.
+    OutOfReach {
+        /// Who made it.
+        vendor: Vendor,
+    },
     /// MIG was switched and takes effect at the next reset.
     PartitioningPending {
         /// The GPU's id.
@@ -118,6 +123,20 @@ impl fmt::Display for Finding {
             }
             Self::WithoutPartitions { gpu } => {
                 write!(out, "GPU {gpu} has MIG on and no instances; make some or turn MIG off")
+            }
+            Self::OutOfReach { vendor: Vendor::Amd } => {
+                write!(
+                    out,
+                    "an AMD GPU is on the bus, and neither its driver (amdgpu) nor amd-smi nor rocm-smi tells of it; \
+                     install the driver, and give the agent the host's root (docs/agent.md)"
+                )
+            }
+            Self::OutOfReach { .. } => {
+                write!(
+                    out,
+                    "an NVIDIA GPU is on the bus, and neither NVML nor nvidia-smi is in reach; install the driver, give \
+                     the agent the host's root, or set agent.runtimeClassName (docs/agent.md)"
+                )
             }
             Self::PartitioningPending { gpu } => {
                 write!(

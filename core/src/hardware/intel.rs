@@ -8,7 +8,13 @@ use crate::backends::Vendor;
 /// PCI's number of Intel.
 pub(super) const PCI_VENDOR: &str = "0x8086";
 
-/// The discrete GPUs. The one inside the processor is always on bus 0, and no model is served by it.
+/// Whether the GPU at this PCI address is the one inside the processor, which is always on bus 0. No model is served
+/// by it.
+pub(super) fn is_inside_the_processor(address: &str) -> bool {
+    address.starts_with("0000:00:")
+}
+
+/// The discrete GPUs.
 pub fn read(tree: &Tree) -> Survey {
     let cards = tree.cards().filter(|card| card.vendor() == Some(PCI_VENDOR));
     let discrete = cards.filter_map(|card| discrete(&card));
@@ -16,7 +22,7 @@ pub fn read(tree: &Tree) -> Survey {
 }
 
 fn discrete(card: &Card<'_>) -> Option<Gpu> {
-    let address = card.pci_address().filter(|address| !address.starts_with("0000:00:"))?;
+    let address = card.pci_address().filter(|address| !is_inside_the_processor(address))?;
     let mut gpu = Gpu::new(Vendor::Intel, address);
     gpu.temperature = card.temperature();
     Some(gpu)

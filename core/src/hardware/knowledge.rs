@@ -93,7 +93,7 @@ impl Knowledge {
         let proven = Proven::of(look.node);
         let physical = survey.gpus.len() + lost(survey).count();
         if physical == 0 {
-            return self.nothing_found(look, proven, prefix);
+            return self.nothing_found(look, survey, proven, prefix);
         }
         let most = proven.map_or(physical, |proven| proven.gpus.max(physical));
         let all_answer = survey.gpus.len() == most;
@@ -120,13 +120,18 @@ impl Knowledge {
     fn nothing_found(
         &self,
         look: &Look<'_>,
+        survey: &Survey,
         proven: Option<Proven>,
         prefix: &LabelPrefix,
     ) -> Judgement {
         let processor =
             Marks { labels: labels(None, look.avx512, None, prefix), ..Marks::default() };
         let Some(count) = look.node.labels.get(&prefix.key(keys::GPU_COUNT)) else {
-            return Judgement { health: Health::Good, marks: processor, give_up: false };
+            let health = health(survey, 0);
+            let told = (health != Health::Good).then(|| health.to_string());
+            let mut marks = processor;
+            marks.annotations.insert(keys::GPU_HEALTH.to_owned(), told);
+            return Judgement { health, marks, give_up: false };
         };
         if proven.is_none() && look.bus_is_empty == Some(true) {
             let mut marks = processor;

@@ -80,7 +80,8 @@ impl Tree {
     pub fn has_no_gpu_on_the_bus(&self) -> Option<bool> {
         let nvidia = self.has_on_the_bus(Vendor::Nvidia)?;
         let amd = self.has_on_the_bus(Vendor::Amd)?;
-        Some(!nvidia && !amd)
+        let intel = self.has_on_the_bus(Vendor::Intel)?;
+        Some(!nvidia && !amd && !intel)
     }
 
     /// Whether the PCI bus has a GPU of `vendor`; `None` where it was not listed.
@@ -99,7 +100,10 @@ impl Tree {
         Some(classes.any(|(address, class)| {
             // Class 03 is a display controller, 12 an accelerator, as AMD's Instinct cards call themselves.
             let is_gpu = class.starts_with("0x03") || class.starts_with("0x12");
-            is_gpu && self.text(&format!("bus/pci/devices/{address}/vendor")) == Some(number)
+            let serves = vendor != Vendor::Intel || !intel::is_inside_the_processor(address);
+            is_gpu
+                && serves
+                && self.text(&format!("bus/pci/devices/{address}/vendor")) == Some(number)
         }))
     }
 }

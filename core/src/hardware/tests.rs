@@ -223,6 +223,19 @@ fn the_bus_tells_whether_there_is_a_gpu_without_any_driver() {
     assert_eq!(device("0x020000", "0x10de").has_no_gpu_on_the_bus(), Some(true));
     assert_eq!(device("0x030200", "0x10de").has_no_gpu_on_the_bus(), Some(false));
     assert_eq!(device("0x120000", "0x1002").has_no_gpu_on_the_bus(), Some(false));
+    assert_eq!(device("0x030000", "0x8086").has_no_gpu_on_the_bus(), Some(false));
+}
+
+#[test]
+fn a_gpu_out_of_reach_asks_for_attention_until_it_is_gone() {
+    let mut world = World::new();
+    let out_of_reach = Finding::OutOfReach { vendor: Vendor::Nvidia };
+    let (judgement, _) = world.sees(Survey { gpus: Vec::new(), findings: vec![out_of_reach] });
+    let Health::Attention(why) = judgement.health else { panic!("{judgement:?}") };
+    assert!(why.contains("agent.runtimeClassName"), "{why}");
+    assert!(world.node.annotations[keys::GPU_HEALTH].starts_with("attention: "));
+    assert_eq!(world.sees(gpus(0)).0.health, Health::Good);
+    assert_eq!(world.node.annotations.get(keys::GPU_HEALTH), None);
 }
 
 #[test]

@@ -109,6 +109,21 @@ async fn without_webhooks_there_is_nothing_of_them_and_no_right_for_them() {
 }
 
 #[tokio::test]
+async fn the_agent_may_have_a_runtime_class_and_the_network_of_its_node() {
+    let settings = ["agent.runtimeClassName=nvidia", "agent.hostNetwork=true"];
+    let printed = Chart::new().rendered(&settings).await;
+    assert!(printed.success, "{}", printed.stderr);
+    for wanted in [
+        "runtimeClassName: nvidia",
+        "hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet",
+        "- name: NVIDIA_VISIBLE_DEVICES\n              value: all",
+        "- name: NVIDIA_DRIVER_CAPABILITIES\n              value: utility",
+    ] {
+        assert!(printed.stdout.contains(wanted), "{wanted}\n{}", printed.stdout);
+    }
+}
+
+#[tokio::test]
 async fn keys_that_nobody_has_are_refused() {
     let printed = Chart::new().rendered(&["proxy.auth.enabled=true"]).await;
     assert!(printed.stderr.contains("tokenSecretName or proxy.auth.keysSecretName"), "{printed:?}");

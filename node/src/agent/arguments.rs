@@ -119,6 +119,14 @@ fn some_time(text: &str) -> Result<Duration, String> {
 }
 
 impl Arguments {
+    /// A folder of the node's own memory: the host's `/dev/shm`, else that of the weights. A container's own is another
+    /// and small; it stands in where the agent runs in none.
+    pub(super) fn memory(&self) -> PathBuf {
+        let of_host = self.probing.host_root.join("dev/shm");
+        let mut known = [&of_host].into_iter().chain(&self.weights.dir);
+        known.find(|folder| folder.is_dir()).cloned().unwrap_or_else(|| PathBuf::from("/dev/shm"))
+    }
+
     /// The node's name, without which nothing can be written.
     pub(super) fn node_name(&self) -> anyhow::Result<String> {
         match self.node_name.as_deref() {

@@ -55,7 +55,10 @@ impl Looker {
         let node = self.store.read().await?;
         let counted = by_allocatable(&probed, &node);
         let by_count = counted.is_some();
-        let found = counted.map_or(probed.found, Ok);
+        let mut found = counted.map_or(probed.found, Ok);
+        if let Ok(survey) = &mut found {
+            survey.findings.extend(probed.out_of_reach);
+        }
         let pods = self.store.pods().await.unwrap_or_else(|error| {
             tracing::warn!(error = %error, "the KV caches' use stays unknown; may the agent list pods?");
             Pods::default()

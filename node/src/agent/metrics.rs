@@ -1,6 +1,7 @@
 //! What the agent shows, under the original's names, and the page that shows it.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -17,6 +18,8 @@ use tokio::task::JoinHandle;
 pub(super) struct Metrics {
     registry: Registry,
     node: String,
+    /// A folder of the node's own memory, where models are kept.
+    memory: PathBuf,
     temperature: GaugeVec,
     free: GaugeVec,
     total: GaugeVec,
@@ -28,7 +31,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(node: &str) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(node: &str, memory: PathBuf) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let gauges = |name: &str, help: &str, labels: &[&str]| {
             let gauges = GaugeVec::new(Opts::new(name, help), labels)?;
@@ -48,7 +51,7 @@ impl Metrics {
         )?;
         let shared_memory = gauges(
             "flexinfer_dev_shm_utilization_percent",
-            "Share of /dev/shm in use.",
+            "Share of the node's /dev/shm in use.",
             &["node"],
         )?;
         let stale = IntGauge::new(
@@ -65,6 +68,7 @@ impl Metrics {
         Ok(Self {
             registry,
             node,
+            memory,
             temperature,
             free,
             total,
@@ -80,7 +84,7 @@ impl Metrics {
     pub(super) fn looked(&self, survey: Option<&Survey>) {
         self.looks.with_label_values(&[if survey.is_some() { "ok" } else { "failed" }]).inc();
         self.stale.set(i64::from(survey.is_none()));
-        if let Some(percent) = shared_memory_in_use() {
+        if let Some(percent) = in_use(&self.memory) {
             self.shared_memory.with_label_values(&[&self.node]).set(percent);
         }
         let Some(survey) = survey else { return };
@@ -142,9 +146,9 @@ pub(super) async fn serve(metrics: Arc<Metrics>, port: u16) -> anyhow::Result<Jo
     }))
 }
 
-/// Percent of `/dev/shm` in use, where models are kept in memory.
-fn shared_memory_in_use() -> Option<f64> {
-    let room = rustix::fs::statvfs("/dev/shm").ok().filter(|room| room.f_blocks > 0)?;
+/// Percent of the file system of `folder` in use.
+fn in_use(folder: &Path) -> Option<f64> {
+    let room = rustix::fs::statvfs(folder).ok().filter(|room| room.f_blocks > 0)?;
     let used = room.f_blocks.saturating_sub(room.f_bfree);
     Some(100.0 * as_number(used) / as_number(room.f_blocks))
 }

@@ -1,12 +1,13 @@
 //! `flexinfer-node agent`: looks at a node's hardware again and again, and writes what it found on the node.
 //!
 //! `probing` asks tools and drivers, `cluster` is the node as the API server has it, `looking` goes from the
-//! one to the other, `noticing` watches for the machine being taken away, `metrics` shows it all. What
+//! one to the other, `freed` hears when memory becomes free, `noticing` watches for the machine being taken away, `metrics` shows it all. What
 //! anything means is decided in `flexinfer_core::hardware`.
 
 mod arguments;
 mod cluster;
 mod engines;
+mod freed;
 mod looking;
 mod metrics;
 mod noticing;
@@ -36,7 +37,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let node = arguments.node_name()?;
     let store = store(arguments, &node).await?;
-    let metrics = Arc::new(Metrics::new(&node).context("the metrics cannot be registered")?);
+    let metrics = Arc::new(
+        Metrics::new(&node, arguments.memory()).context("the metrics cannot be registered")?,
+    );
     let prober = Prober::new(&arguments.probing);
     let mut looker = Looker::new(arguments, Arc::clone(&store), prober, Arc::clone(&metrics))?;
     if arguments.once {
@@ -45,6 +48,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     }
     let page = metrics::serve(metrics, arguments.metrics_port).await?;
     let weights = hand_on(arguments, &node).await?;
+    let (mut freed, ends) = freed::watch(Arc::clone(&store));
     let watch = tokio::spawn(Watch::new(&arguments.noticing, store)?.run());
     let mut ticks = interval(arguments.interval.into());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -52,6 +56,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         tokio::select! {
             stop = stops.next() => break Ok(Ending::Stopped(stop)),
             _ = ticks.tick() => {}
+            Some(()) = freed.recv() => {}
         }
         // A look ends by itself, for each of its steps has a limit; a stop need not wait for it.
         tokio::select! {
@@ -64,6 +69,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         }
     };
     watch.abort();
+    ends.abort();
     page.abort();
     weights.iter().for_each(JoinHandle::abort);
     ending

@@ -214,12 +214,12 @@ fn a_speed_that_belongs_to_nobody_is_not_kept() {
 #[test]
 fn a_measurement_in_which_a_request_failed_is_shown_and_not_kept() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let gateway = Server::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
-        2 => (500, None, "{}".to_owned()),
-        _ => {
-            let answer = json!({ "usage": { "prompt_tokens": 3, "completion_tokens": 7 } });
-            (200, Some(("content-type", "application/json")), answer.to_string())
+    let gateway = Server::answering(move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) == 2 {
+            return (500, None, "{}".to_owned());
         }
+        let answer = json!({ "usage": { "prompt_tokens": 3, "completion_tokens": 7 } });
+        (200, Some(("content-type", "application/json")), answer.to_string())
     });
     let cluster = Cluster::new().with_pod("gpu-1", "sm_90", true);
     let output = cluster.bench_at(&gateway.url(), "--iterations 3 --json");

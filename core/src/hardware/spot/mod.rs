@@ -71,13 +71,25 @@ pub enum Cloud {
     Gcp,
 }
 
-/// The cloud that `provider` (`spec.providerID` of the node) names; `None` if none of these.
-pub fn by_provider(provider: &str) -> Option<Cloud> {
-    match provider.split_once("://")?.0 {
-        "aws" => Some(Cloud::Aws),
-        "azure" => Some(Cloud::Azure),
-        "gce" => Some(Cloud::Gcp),
-        _ => None,
+/// What `spec.providerID` of a node tells about its cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// It is this one.
+    Cloud(Cloud),
+    /// It has no metadata server that tells notices.
+    Silent,
+    /// Nothing: there is none yet, or whoever wrote it (as k3s does) runs in any cloud.
+    Unknown,
+}
+
+/// What `provider` (`spec.providerID` of the node) tells.
+pub fn by_provider(provider: &str) -> Provider {
+    match provider.split_once("://").map(|(scheme, _)| scheme) {
+        Some("aws") => Provider::Cloud(Cloud::Aws),
+        Some("azure") => Provider::Cloud(Cloud::Azure),
+        Some("gce") => Provider::Cloud(Cloud::Gcp),
+        Some("harvester") => Provider::Silent,
+        _ => Provider::Unknown,
     }
 }
 

@@ -57,11 +57,13 @@ fn no_cloud_takes_anothers_answers_for_its_own() {
 
 #[test]
 fn the_provider_of_a_node_names_its_cloud() {
-    assert_eq!(by_provider("aws:///eu-west-1a/i-0123"), Some(Cloud::Aws));
-    assert_eq!(by_provider("azure:///subscriptions/x"), Some(Cloud::Azure));
-    assert_eq!(by_provider("gce://project/zone/name"), Some(Cloud::Gcp));
-    assert_eq!(by_provider("harvester://vm"), None);
-    assert_eq!(by_provider(""), None);
+    assert_eq!(by_provider("aws:///eu-west-1a/i-0123"), Provider::Cloud(Cloud::Aws));
+    assert_eq!(by_provider("azure:///subscriptions/x"), Provider::Cloud(Cloud::Azure));
+    assert_eq!(by_provider("gce://project/zone/name"), Provider::Cloud(Cloud::Gcp));
+    assert_eq!(by_provider("harvester://vm"), Provider::Silent);
+    for of_any_cloud in ["", "k3s://gpu-1", "i-0123"] {
+        assert_eq!(by_provider(of_any_cloud), Provider::Unknown, "{of_any_cloud}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A store that prints what would be written.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use flexinfer_core::hardware::marks::Node;
 use parking_lot::Mutex;
@@ -44,7 +46,16 @@ impl NodeStore for DryRun {
         }
     }
 
-    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError> {
+    async fn hear_of_ends(&self, _: &(dyn Fn() + Send + Sync)) -> Result<(), StoreError> {
+        std::future::pending().await
+    }
+
+    async fn warn(
+        &self,
+        reason: &str,
+        message: &str,
+        _: &mut BTreeSet<String>,
+    ) -> Result<(), StoreError> {
         tracing::info!(reason, message, "would be recorded as an event");
         Ok(())
     }

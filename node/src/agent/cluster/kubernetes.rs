@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use flexinfer_core::backends::Backend;
 use flexinfer_core::hardware::marks::Node;
-use flexinfer_core::placement::Reservation;
+use flexinfer_core::placement::{self, Reservation};
 use flexinfer_crds::{Model, keys};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{self as api, Event, EventSource, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::Value;
 
@@ -46,6 +47,29 @@ impl Kubernetes {
         let pods = Api::all(self.client.clone()).list(&wanted).await;
         pods.map(|pods| pods.items).map_err(failed("list the node's pods"))
     }
+
+    fn warning(&self, pod: &Pod, reason: &str, message: &str) -> Event {
+        let now = Time(Timestamp::now());
+        Event {
+            metadata: ObjectMeta {
+                generate_name: Some(format!("{}.", pod.name_any())),
+                namespace: pod.namespace(),
+                ..ObjectMeta::default()
+            },
+            involved_object: pod.object_ref(&()),
+            type_: Some("Warning".to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            first_timestamp: Some(now.clone()),
+            last_timestamp: Some(now),
+            count: Some(1),
+            source: Some(EventSource {
+                component: Some(FIELD_MANAGER.to_owned()),
+                host: Some(self.node.clone()),
+            }),
+            ..Event::default()
+        }
+    }
 }
 
 #[async_trait]
@@ -71,36 +95,46 @@ impl NodeStore for Kubernetes {
         Ok(Pods { engines, newest_ready })
     }
 
-    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError> {
-        let now = Time(Timestamp::now());
-        for pod in self.all_pods().await?.iter().filter(|pod| is_ours(pod)) {
-            let event = Event {
-                metadata: ObjectMeta {
-                    generate_name: Some(format!("{}.", pod.name_any())),
-                    namespace: pod.namespace(),
-                    ..ObjectMeta::default()
-                },
-                involved_object: pod.object_ref(&()),
-                type_: Some("Warning".to_owned()),
-                reason: Some(reason.to_owned()),
-                message: Some(message.to_owned()),
-                first_timestamp: Some(now.clone()),
-                last_timestamp: Some(now.clone()),
-                count: Some(1),
-                source: Some(EventSource {
-                    component: Some(FIELD_MANAGER.to_owned()),
-                    host: Some(self.node.clone()),
-                }),
-                ..Event::default()
+    async fn hear_of_ends(&self, heard: &(dyn Fn() + Send + Sync)) -> Result<(), StoreError> {
+        let of_node = WatchParams::default().fields(&format!("spec.nodeName={}", self.node));
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let events = pods.watch(&of_node, "0").await.map_err(failed("watch the node's pods"))?;
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            let ended = match event.map_err(failed("go on with watching the node's pods"))? {
+                WatchEvent::Deleted(pod) => Some(pod),
+                // One that has ended reserves nothing any more.
+                WatchEvent::Modified(pod) => Some(pod).filter(|pod| Reservation::of(pod).is_none()),
+                _ => None,
             };
-            let namespace = pod.namespace().unwrap_or_default();
-            let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-            events
-                .create(&PostParams::default(), &event)
-                .await
-                .map_err(failed("record an event"))?;
+            if ended.is_some_and(|pod| placement::Pod::read(&pod, None).gpus > 0) {
+                heard();
+            }
         }
         Ok(())
+    }
+
+    async fn warn(
+        &self,
+        reason: &str,
+        message: &str,
+        told: &mut BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let mut failure = None;
+        for pod in self.all_pods().await?.iter().filter(|pod| is_ours(pod)) {
+            let id = pod.uid().unwrap_or_default();
+            if told.contains(&id) {
+                continue;
+            }
+            let event = self.warning(pod, reason, message);
+            let namespace = pod.namespace().unwrap_or_default();
+            let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+            match events.create(&PostParams::default(), &event).await {
+                Ok(_) => _ = told.insert(id),
+                Err(error) => failure = failure.or(Some(failed("record an event")(error))),
+            }
+        }
+        failure.map_or(Ok(()), Err)
     }
 }
 

@@ -3,6 +3,8 @@
 mod dry_run;
 mod kubernetes;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use flexinfer_core::backends::Backend;
 use flexinfer_core::hardware::marks::Node;
@@ -24,8 +26,17 @@ pub(super) trait NodeStore: Send + Sync {
     /// What runs on the node.
     async fn pods(&self) -> Result<Pods, StoreError>;
 
-    /// Records a warning with `reason` and `message` on each engine's pod on the node.
-    async fn warn(&self, reason: &str, message: &str) -> Result<(), StoreError>;
+    /// Calls `heard` for each pod with GPUs that ends on the node, until the API server ends the watch.
+    async fn hear_of_ends(&self, heard: &(dyn Fn() + Send + Sync)) -> Result<(), StoreError>;
+
+    /// Records a warning with `reason` and `message` on each engine's pod on the node that is not among those `told`,
+    /// by their ids, and adds it there. Where it fails for one the others are told all the same.
+    async fn warn(
+        &self,
+        reason: &str,
+        message: &str,
+        told: &mut BTreeSet<String>,
+    ) -> Result<(), StoreError>;
 }
 
 /// What of the pods on the node matters here.

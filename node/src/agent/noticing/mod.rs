@@ -2,12 +2,15 @@
 
 mod metadata;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_core::hardware::marks::{Node, patch};
 use flexinfer_core::hardware::spot::signs::{self, Sign};
-use flexinfer_core::hardware::spot::{Notice, Reading, by_provider, harvester, mark};
+use flexinfer_core::hardware::spot::{
+    Cloud, Notice, Provider, Reading, by_provider, harvester, mark,
+};
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -18,6 +21,10 @@ use metadata::{Detector, Server};
 /// The event on pods of a node that goes away.
 const REASON: &str = "SpotTermination";
 
+/// While nobody knows whose machine this is, that is asked at one tick of so many: the node may get its provider
+/// later, and a metadata server may not be in reach at once.
+const SEARCH: u64 = 12;
+
 /// Watches until it is dropped.
 pub(super) struct Watch {
     choice: Choice,
@@ -26,8 +33,17 @@ pub(super) struct Watch {
     server: Server,
     interval: Duration,
     store: Arc<dyn NodeStore>,
-    /// The notice that the pods have been told of.
-    told: Option<String>,
+    told: Told,
+}
+
+/// The notice that pods have been told of.
+#[derive(Default)]
+struct Told {
+    reason: Option<String>,
+    /// Their ids.
+    pods: BTreeSet<String>,
+    /// None is left.
+    all: bool,
 }
 
 impl Watch {
@@ -39,19 +55,30 @@ impl Watch {
             server: Server::new(&arguments.metadata_url)?,
             interval: arguments.spot_interval.into(),
             store,
-            told: None,
+            told: Told::default(),
         })
     }
 
-    /// Asks the cloud at every tick, and looks at the node at every second one and whenever the cloud says
-    /// something else than before.
+    /// Asks the cloud at every tick, and looks at the node at every second one, whenever the cloud says something
+    /// else than before, and after a look that came to nothing.
     pub(super) async fn run(mut self) {
-        let mut detector = self.detector().await;
+        let mut detector = None;
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut before = Reading::Quiet;
+        let (mut before, mut failed) = (Reading::Quiet, false);
         for tick in 0_u64.. {
             ticks.tick().await;
+            if detector.is_none() && tick % SEARCH == 0 {
+                let cloud = self.cloud().await;
+                if tick == 0 || cloud.is_some() {
+                    let watched = cloud.map_or("nobody".to_owned(), |cloud| cloud.to_string());
+                    tracing::info!(
+                        cloud = watched,
+                        "watching taints, annotations and the notices of a cloud"
+                    );
+                }
+                detector = cloud.map(Detector::new);
+            }
             let told = match &mut detector {
                 Some(detector) => detector.look(&self.server, Timestamp::now()).await,
                 None => Reading::Quiet,
@@ -59,30 +86,30 @@ impl Watch {
             if let (Reading::Unclear(why), false) = (&told, matches!(before, Reading::Unclear(_))) {
                 tracing::warn!(why, "it is not clear whether this machine will be taken away");
             }
-            let due = tick % 2 == 0 || told != before;
-            before = told.clone();
-            if due && let Err(error) = self.mark(told).await {
-                tracing::warn!(error = %error, "the node could not be marked; trying again");
+            if tick % 2 == 0 || failed || told != before {
+                let marked = self.mark(told.clone()).await;
+                failed = marked.is_err();
+                if let Err(error) = marked {
+                    tracing::warn!(error = %error, "the node could not be marked; trying again");
+                }
             }
+            before = told;
         }
     }
 
-    /// The cloud whose metadata server is asked, if any.
-    async fn detector(&self) -> Option<Detector> {
-        let cloud = match self.choice {
-            Choice::None => None,
-            Choice::Cloud(cloud) => Some(cloud),
-            Choice::Auto => {
-                let node = self.store.read().await.unwrap_or_default();
-                match node.provider.as_deref().filter(|provider| !provider.is_empty()) {
-                    Some(provider) => by_provider(provider),
-                    None => self.server.identify().await,
-                }
-            }
-        };
-        let watched = cloud.map_or("nobody".to_owned(), |cloud| cloud.to_string());
-        tracing::info!(cloud = watched, "watching taints, annotations and the notices of a cloud");
-        cloud.map(Detector::new)
+    /// The cloud whose metadata server is asked, if it is known or says so itself.
+    async fn cloud(&self) -> Option<Cloud> {
+        match self.choice {
+            Choice::None => return None,
+            Choice::Cloud(cloud) => return Some(cloud),
+            Choice::Auto => {}
+        }
+        let node = self.store.read().await.unwrap_or_default();
+        match by_provider(node.provider.as_deref().unwrap_or_default()) {
+            Provider::Cloud(cloud) => Some(cloud),
+            Provider::Silent => None,
+            Provider::Unknown => self.server.identify().await,
+        }
     }
 
     /// Marks the node after what the cloud `told` and what is on the node itself.
@@ -95,7 +122,7 @@ impl Watch {
         match &reading {
             Reading::Noticed(notice) => self.tell(notice).await,
             Reading::Quiet => {
-                self.told = None;
+                self.told = Told::default();
                 Ok(())
             }
             _ => Ok(()),
@@ -115,14 +142,17 @@ impl Watch {
         seen.into_iter().find(|reading| matches!(reading, Reading::Noticed(_))).unwrap_or(told)
     }
 
-    /// Tells the engines' pods, once for each reason.
+    /// Tells the engines' pods, each once for each reason.
     async fn tell(&mut self, notice: &Notice) -> Result<(), StoreError> {
-        if self.told.as_ref() == Some(&notice.reason) {
-            return Ok(());
+        if self.told.reason.as_ref() != Some(&notice.reason) {
+            self.told = Told { reason: Some(notice.reason.clone()), ..Told::default() };
+            tracing::warn!(reason = notice.reason, at = %notice.at, "this machine will be taken away");
         }
-        tracing::warn!(reason = notice.reason, at = %notice.at, "this machine will be taken away");
-        self.store.warn(REASON, &format!("{}, at {:.0}", notice.reason, notice.at)).await?;
-        self.told = Some(notice.reason.clone());
+        if !self.told.all {
+            let message = format!("{}, at {:.0}", notice.reason, notice.at);
+            self.store.warn(REASON, &message, &mut self.told.pods).await?;
+            self.told.all = true;
+        }
         Ok(())
     }
 }

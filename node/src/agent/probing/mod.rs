@@ -2,6 +2,7 @@
 
 mod amd;
 mod files;
+mod host;
 mod nvidia;
 mod nvml;
 mod tools;
@@ -9,8 +10,7 @@ mod tools;
 use std::path::PathBuf;
 
 use flexinfer_core::backends::Vendor;
-use flexinfer_core::hardware::sysfs::Tree;
-use flexinfer_core::hardware::{ProbeFailure, Survey, intel};
+use flexinfer_core::hardware::{Finding, ProbeFailure, Survey, intel};
 
 use super::arguments;
 use nvml::Library;
@@ -20,6 +20,8 @@ use tools::Tools;
 pub(super) struct Probed {
     /// The GPUs, or why nobody can tell.
     pub found: Result<Survey, ProbeFailure>,
+    /// What is on the bus, though nothing that could tell more is in reach.
+    pub out_of_reach: Vec<Finding>,
     /// Whether the bus was listed and has no GPU.
     pub bus_is_empty: Option<bool>,
 }
@@ -36,7 +38,7 @@ impl Prober {
         let limit = arguments.probe_timeout.into();
         Self {
             tools: Tools::new(limit, arguments.host_root.clone()),
-            nvml: Library::new(arguments.nvml.clone(), limit),
+            nvml: Library::new(arguments.nvml.clone(), arguments.host_root.clone(), limit),
             sysfs: arguments.sysfs.clone(),
         }
     }
@@ -51,21 +53,23 @@ impl Prober {
         let amd = amd::survey(&mut self.tools, &tree, machine).await;
         let mut survey = Survey::default();
         let mut failed = None;
+        let mut out_of_reach = Vec::new();
         for (vendor, found) in [(Vendor::Nvidia, nvidia), (Vendor::Amd, amd)] {
             match found {
                 Ok(found) => survey.add(found),
-                Err(failure) if says_nothing(vendor, &failure, &tree) => {}
+                Err(_) if tree.has_on_the_bus(vendor) == Some(false) => {}
+                Err(failure) if failure.is_absence() => {
+                    if tree.has_on_the_bus(vendor) == Some(true) {
+                        out_of_reach.push(Finding::OutOfReach { vendor });
+                    }
+                }
                 Err(failure) => failed = failed.or(Some(failure)),
             }
         }
         survey.add(intel::read(&tree));
-        Probed { found: failed.map_or(Ok(survey), Err), bus_is_empty: tree.has_no_gpu_on_the_bus() }
+        let bus_is_empty = tree.has_no_gpu_on_the_bus();
+        Probed { found: failed.map_or(Ok(survey), Err), out_of_reach, bus_is_empty }
     }
-}
-
-/// A tool that is not there, or one that fails on a machine without a device of its maker.
-fn says_nothing(vendor: Vendor, failure: &ProbeFailure, tree: &Tree) -> bool {
-    failure.is_absence() || tree.has_on_the_bus(vendor) == Some(false)
 }
 
 /// The better answer of two attempts: any answer, else the first failure that is more than an absence.

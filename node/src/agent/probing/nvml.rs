@@ -14,29 +14,32 @@ use nvml_wrapper::{Device, Nvml};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::host;
+
 const NAME: &str = "NVML";
 
 type Answer = Result<Survey, ProbeFailure>;
 
-/// The library at its path.
+/// The library at its path, else as the host has it.
 pub(super) struct Library {
     path: PathBuf,
+    host_root: PathBuf,
     limit: Duration,
     hanging: Option<JoinHandle<Answer>>,
 }
 
 impl Library {
-    pub(super) fn new(path: PathBuf, limit: Duration) -> Self {
-        Self { path, limit, hanging: None }
+    pub(super) fn new(path: PathBuf, host_root: PathBuf, limit: Duration) -> Self {
+        Self { path, host_root, limit, hanging: None }
     }
 
     /// All GPUs, in no more than the limit.
     pub(super) async fn survey(&mut self, machine: Memory) -> Answer {
-        let path = self.path.clone();
+        let (path, host_root) = (self.path.clone(), self.host_root.clone());
         let mut asked = match self.hanging.take() {
             // The answer of an earlier call that ended late is old; ask anew.
             Some(earlier) if !earlier.is_finished() => earlier,
-            _ => tokio::task::spawn_blocking(move || survey(&path, machine)),
+            _ => tokio::task::spawn_blocking(move || first(&path, &host_root, machine)),
         };
         match timeout(self.limit, &mut asked).await {
             Ok(Ok(answer)) => answer,
@@ -47,6 +50,18 @@ impl Library {
             }
         }
     }
+}
+
+/// The answer of the first library that is one.
+fn first(path: &Path, host_root: &Path, machine: Memory) -> Answer {
+    let mut answer = survey(path, machine);
+    for path in host::libraries(host_root) {
+        match answer {
+            Err(failure) if failure.is_absence() => answer = survey(&path, machine),
+            answer => return answer,
+        }
+    }
+    answer
 }
 
 fn survey(path: &Path, machine: Memory) -> Answer {

@@ -13,11 +13,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::host;
+use crate::in_root::{self, NOT_ENTERED, NOT_FOUND};
+
 /// The most that is taken of what a tool prints: more than the reader accepts, so that it says so.
 const OUTPUT_LIMIT: u64 = 9 << 20;
 
-/// Exit statuses of `chroot` itself and of a shell: it could not, the tool cannot be run, there is none.
-const NOT_RUN: [i32; 3] = [125, 126, 127];
+/// Exit statuses of a tool that was not run, in another root or as a shell has them.
+const NOT_RUN: [u8; 3] = [NOT_ENTERED, in_root::NOT_RUN, NOT_FOUND];
 
 /// Runs tools here or in the host's root.
 pub(super) struct Tools {
@@ -60,7 +63,9 @@ impl Tools {
         match timeout(self.limit, ended(&mut child)).await {
             Ok(Ok(Output { text, said, status })) => match status {
                 _ if !text.trim().is_empty() => Ok(text),
-                Some(status) if NOT_RUN.contains(&status) => Err(ProbeFailure::absent(tool)),
+                Some(status) if NOT_RUN.map(i32::from).contains(&status) => {
+                    Err(ProbeFailure::absent(tool))
+                }
                 Some(0) => Ok(text),
                 _ => Err(ProbeFailure::failed(tool, &said)),
             },
@@ -81,10 +86,12 @@ impl Tools {
     ) -> Result<Child, ProbeFailure> {
         let mut command = match place {
             Place::Here => Command::new(tool),
-            Place::Host if !self.host_root.is_dir() => return Err(ProbeFailure::absent(tool)),
             Place::Host => {
-                let mut command = Command::new("chroot");
-                command.arg(&self.host_root).arg(tool);
+                let found = host::tool(&self.host_root, tool);
+                let (root, path) = found.ok_or_else(|| ProbeFailure::absent(tool))?;
+                let failed = |error: io::Error| ProbeFailure::failed(tool, &error.to_string());
+                let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+                command.arg("in-root").arg(root).arg(path);
                 command
             }
         };

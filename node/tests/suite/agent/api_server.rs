@@ -1,6 +1,7 @@
 //! Servers for one test: one that answers as it is told, and on it as much of Kubernetes' API as the agent
 //! uses, over one node.
 
+use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -75,6 +76,10 @@ struct State {
     pods: Vec<Value>,
     patches: Vec<Value>,
     events: Vec<Value>,
+    /// What a watch of the pods is told, each once.
+    changes: Vec<Value>,
+    /// How often an event about the pod of this name is still refused.
+    refused: HashMap<String, usize>,
 }
 
 /// The API server of a cluster with one node, `node-1`.
@@ -91,8 +96,18 @@ impl ApiServer {
         let state = Arc::new(Mutex::new(State { node, ..State::default() }));
         let shared = Arc::clone(&state);
         let server = Server::answering(move |asked| {
-            let (status, body) = answer(&mut shared.lock().unwrap(), asked);
-            (status, Some(("content-type", "application/json")), body.to_string())
+            let mut state = shared.lock().unwrap();
+            let watch = asked.path.contains("watch=true");
+            let (status, body) = if watch {
+                // It ends at once, as each does sooner or later.
+                let changes = std::mem::take(&mut state.changes);
+                let lines: Vec<String> = changes.iter().map(Value::to_string).collect();
+                (200, lines.join("\n"))
+            } else {
+                let (status, body) = answer(&mut state, asked);
+                (status, body.to_string())
+            };
+            (status, Some(("content-type", "application/json")), body)
         });
         Self { server, state, folder: tempfile::tempdir().unwrap() }
     }
@@ -109,8 +124,12 @@ impl ApiServer {
 
     /// An engine's pod on the node.
     pub(super) fn with_pod(self, backend: &str, port: u16) -> Self {
+        self.with_pod_called("engine", backend, port)
+    }
+
+    pub(super) fn with_pod_called(self, name: &str, backend: &str, port: u16) -> Self {
         self.state.lock().unwrap().pods.push(json!({
-            "metadata": {"name": "engine", "namespace": "models", "uid": "u-1", "labels": {"flexinfer.ai/backend": backend, "app.kubernetes.io/managed-by": "flexinfer"}},
+            "metadata": {"name": name, "namespace": "models", "uid": format!("uid of {name}"), "labels": {"flexinfer.ai/backend": backend, "app.kubernetes.io/managed-by": "flexinfer"}},
             "spec": {"containers": [{"name": "engine", "ports": [{"containerPort": port}]}]},
             "status": {"phase": "Running", "podIP": "127.0.0.1"},
         }));
@@ -122,6 +141,22 @@ impl ApiServer {
         let file = self.folder.path().join("kubeconfig");
         fs::write(&file, kubeconfig(&self.server.url())).unwrap();
         file
+    }
+
+    /// A pod with a GPU is gone from the node.
+    pub(super) fn gone(&self, pod: &str) {
+        let asked = json!({"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}});
+        let object = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": "models"},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "engine", "resources": asked}]},
+        });
+        self.state.lock().unwrap().changes.push(json!({"type": "DELETED", "object": object}));
+    }
+
+    /// Refuses the first `times` events about the pod of this name.
+    pub(super) fn refusing_events_of(self, pod: &str, times: usize) -> Self {
+        self.state.lock().unwrap().refused.insert(pod.to_owned(), times);
+        self
     }
 
     pub(super) fn node(&self) -> Value {
@@ -202,6 +237,12 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
             )
         }
         ("POST", "/api/v1/namespaces/models/events") => {
+            let pod = asked.body["involvedObject"]["name"].as_str().unwrap_or_default();
+            if let Some(left @ 1..) = state.refused.get_mut(pod) {
+                *left -= 1;
+                let status = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
+                return (403, status);
+            }
             state.events.push(asked.body.clone());
             (201, asked.body.clone())
         }

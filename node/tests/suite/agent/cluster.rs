@@ -88,6 +88,26 @@ fn gpu_11_a_driver_that_is_not_loaded_takes_no_label_away() {
 }
 
 #[test]
+fn gpu_11_intels_labels_stay_while_its_driver_is_not_loaded_after_a_boot() {
+    let labels = json!({"flexinfer.ai/gpu.count": "1", "flexinfer.ai/gpu.vendor": "Intel"});
+    let proven = json!({"flexinfer.ai/gpu-proven": "1@boot-0"});
+    let cluster = ApiServer::new()
+        .with(&json!({"metadata": {"labels": labels.clone(), "annotations": proven.clone()}}));
+    look(&Node::new().on_the_bus("0x8086"), &cluster);
+    for (name, value) in labels.as_object().unwrap() {
+        assert_eq!(&cluster.node()["metadata"]["labels"][name], value, "{name}");
+    }
+    let health = annotation(&cluster.node(), "gpu-health").clone();
+    assert!(health.as_str().unwrap().starts_with("unknown: "), "{health}");
+    // The one in the processor, which was never labelled, is no reason to keep anything.
+    let inside = Node::new()
+        .sysfs("bus/pci/devices/0000:00:02.0/vendor", "0x8086")
+        .sysfs("bus/pci/devices/0000:00:02.0/class", "0x030000");
+    look(&inside, &cluster);
+    assert_eq!(label(&cluster.node(), "gpu.count"), &Value::Null);
+}
+
+#[test]
 fn gpu_11_a_stop_writes_nothing() {
     let cluster = ApiServer::new();
     let node = Node::new().tool("nvidia-smi", &printing(CSV));
@@ -164,6 +184,43 @@ fn the_metrics_page_has_the_originals_names() {
     ] {
         assert!(page.contains(line), "{line} is not in\n{page}");
     }
+}
+
+#[test]
+fn the_shared_memory_shown_is_the_hosts_and_not_the_containers() {
+    let (cluster, node) = (ApiServer::new(), Node::new());
+    let host = node.path("host/dev/shm");
+    std::fs::create_dir_all(&host).unwrap();
+    let mut running = Running::start(&mut agent(&node, &cluster));
+    let port = metrics_port(&mut running);
+    cluster.wait_until("labelled", |node| label(node, "cpu.avx512").is_string());
+    let page = page(port);
+    let shown = page.lines().find_map(|line| {
+        line.strip_prefix("flexinfer_dev_shm_utilization_percent{node=\"node-1\"} ")
+    });
+    let room = rustix::fs::statvfs(&host).unwrap();
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
+    let used = 100.0 * (room.f_blocks - room.f_bfree) as f64 / room.f_blocks as f64;
+    let shown: f64 = shown.unwrap().parse().unwrap();
+    assert!((shown - used).abs() < 5.0, "{shown} is shown, {used} is used of the host's");
+}
+
+#[test]
+fn what_a_pod_leaves_free_is_seen_when_it_ends_and_not_at_the_next_look() {
+    let cluster = ApiServer::new();
+    let node = Node::new();
+    let used = node.path("used");
+    std::fs::write(&used, "24000\n").unwrap();
+    let script = format!(
+        "read -r used < {}; echo \"GPU-a, 24564, $used, 50, 33, [N/A], [N/A], 8.9, NVIDIA GeForce RTX 4090\"",
+        used.display()
+    );
+    let node = node.tool("nvidia-smi", &script);
+    let _running = Running::start(agent(&node, &cluster).args(["--interval", "1h"]));
+    cluster.wait_until("measured", |node| annotation(node, "gpu-free-memory") == "564");
+    std::fs::write(&used, "564\n").unwrap();
+    cluster.gone("engine");
+    cluster.wait_until("measured anew", |node| annotation(node, "gpu-free-memory") == "24000");
 }
 
 /// Where it serves its metrics, which it tells. Its log is read on to the end.

@@ -17,6 +17,7 @@ pub(super) struct Metadata {
 #[derive(Default)]
 struct Switches {
     going: AtomicBool,
+    away: AtomicBool,
     tokens: AtomicUsize,
     asked: Mutex<Vec<String>>,
 }
@@ -27,6 +28,9 @@ impl Metadata {
         let shared = Arc::clone(&switches);
         let server = Server::answering(move |asked| {
             shared.asked.lock().unwrap().push(format!("{} {}", asked.method, asked.path));
+            if shared.away.load(Ordering::SeqCst) {
+                return plain(503, "");
+            }
             answer(asked, &shared)
         });
         Self { server, switches }
@@ -53,6 +57,11 @@ impl Metadata {
     /// Whether the machine is going away.
     pub(super) fn going(&self, going: bool) {
         self.switches.going.store(going, Ordering::SeqCst);
+    }
+
+    /// Whether it answers; otherwise somebody before it says that it cannot.
+    pub(super) fn within_reach(&self, within: bool) {
+        self.switches.away.store(!within, Ordering::SeqCst);
     }
 
     /// How many tokens were given out.

@@ -23,6 +23,17 @@ fn gpus_are_labelled_by_what_the_library_says() {
 }
 
 #[test]
+fn the_hosts_library_is_asked_where_the_container_has_none() {
+    let debian = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    for folder in [debian.as_str(), "usr/lib64", "run/nvidia/driver/usr/lib64"] {
+        let Some(node) = Node::new().host_nvml(folder, "good") else { return };
+        let looked = node.look();
+        assert_eq!(looked.label("gpu.arch"), "sm_80", "{folder}: {}", looked.log);
+        assert_eq!(looked.label("gpu.count"), "2");
+    }
+}
+
+#[test]
 fn gpu_02_instances_are_devices_and_their_parent_is_not() {
     let Some(node) = Node::new().nvml("mig") else { return };
     let looked = node.look();

@@ -112,3 +112,45 @@ fn the_nodes_provider_is_believed_before_anybody_is_asked() {
         .change(&json!({"metadata": {"annotations": {"harvesterhci.io/maintain-status": null}}}));
     cluster.wait_until("cleared", |node| !marked(node));
 }
+
+#[test]
+fn a_node_of_any_clouds_provider_asks_who_its_cloud_is_until_it_hears() {
+    let metadata = Metadata::aws();
+    metadata.within_reach(false);
+    let cluster = ApiServer::new().with(&json!({"spec": {"providerID": "k3s://node-1"}}));
+    let node = Node::new();
+    let _running = watching(&node, &cluster, &metadata);
+    metadata.going(true);
+    let begun = Instant::now();
+    while metadata.asked("/latest/api/token") == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody was asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!marked(&cluster.node()));
+    metadata.within_reach(true);
+    cluster.wait_until("marked", marked);
+}
+
+#[test]
+fn a_pod_that_cannot_be_told_yet_keeps_no_other_from_it_and_none_is_told_twice() {
+    let metadata = Metadata::aws();
+    let cluster = ApiServer::new()
+        .with_pod_called("first", "comfyui", 1)
+        .with_pod_called("refused", "comfyui", 1)
+        .with_pod_called("last", "comfyui", 1)
+        .refusing_events_of("refused", 4);
+    let node = Node::new();
+    let _running = watching(&node, &cluster, &metadata);
+    metadata.going(true);
+    let told = || {
+        let events = cluster.events();
+        let name = |event: &Value| event["involvedObject"]["name"].as_str().unwrap().to_owned();
+        events.iter().map(name).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    while told().len() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", told());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(told(), ["first", "last", "refused"]);
+}

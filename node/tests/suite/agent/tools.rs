@@ -1,6 +1,7 @@
 //! GPUs by the vendors' tools, in the container and on the host, and by `/sys`.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -24,6 +25,45 @@ fn nvidia_smi_is_asked_here_and_then_on_the_host() {
         let looked = node.look();
         assert_eq!(looked.label("gpu.arch"), "sm_89", "{}", looked.log);
         assert_eq!(looked.annotation("gpu-free-memory"), "24000");
+    }
+}
+
+#[test]
+fn the_hosts_tool_is_that_of_the_drivers_container_where_there_is_one() {
+    let node = Node::new().host_tool("nvidia-smi", "echo 'no driver'; exit 9");
+    for folder in ["usr/bin", "bin", "lib", "lib64"] {
+        let (host, driver) =
+            (node.path("host").join(folder), node.path("host/run/nvidia/driver").join(folder));
+        if host.is_dir() {
+            copied(&host, &driver);
+        }
+    }
+    let driver = node.path("host/run/nvidia/driver/bin/nvidia-smi");
+    fs::write(&driver, format!("#!/bin/sh\n{}", printing(CSV))).unwrap();
+    assert_eq!(node.look().label("gpu.arch"), "sm_89");
+}
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copied(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_nothing_in_reach_knows_is_told_with_what_to_do() {
+    for (vendor, maker) in [("0x10de", "an NVIDIA GPU"), ("0x1002", "an AMD GPU")] {
+        let looked = Node::new().on_the_bus(vendor).look();
+        let health = looked.annotation("gpu-health").as_str().unwrap();
+        assert!(health.starts_with(&format!("attention: {maker} is on the bus")), "{health}");
+        assert!(health.contains("docs/agent.md"), "{health}");
+        assert!(looked.log.contains("the GPUs are not as they should be"), "{}", looked.log);
+        assert_eq!(looked.label("gpu.count"), &Value::Null);
     }
 }
 

@@ -50,10 +50,31 @@ impl Node {
         self
     }
 
-    /// A tool in the host's root, with a `chroot` that goes there.
+    /// A tool in the host's root, which has a shell and nothing else: no other tool, and no `chroot`.
     pub(super) fn host_tool(self, name: &str, script: &str) -> Self {
         write_script(&self.path("host/bin").join(name), script);
-        self.tool("chroot", "root=$1; tool=$2; shift 2\n[ -x $root/bin/$tool ] || exit 127\nexec $root/bin/$tool \"$@\"")
+        self.host_file(Path::new("/bin/sh"));
+        let listed = Command::new("ldd").arg("/bin/sh").output().unwrap();
+        let listed = text(&listed.stdout);
+        let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
+        libraries.for_each(|library| self.host_file(Path::new(library)));
+        self
+    }
+
+    /// The same file in the host's root as on this machine.
+    fn host_file(&self, path: &Path) {
+        let copy = self.path("host").join(path.strip_prefix("/").unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(path, copy).unwrap();
+    }
+
+    /// NVIDIA's library in this folder of the host, behaving so. `None` where no C compiler can build it.
+    pub(super) fn host_nvml(self, folder: &str, behaviour: &str) -> Option<Self> {
+        let library = fake_nvml()?;
+        let folder = self.path("host").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(library, folder.join("libnvidia-ml.so.1")).unwrap();
+        Some(self.variable("FAKE_NVML", behaviour))
     }
 
     /// A file below the node's `/sys`.
@@ -85,6 +106,12 @@ impl Node {
     /// The agent, with nothing but what the node has.
     pub(super) fn agent(&self) -> Command {
         let mut command = program();
+        if !rustix::process::geteuid().is_root() {
+            // Another root is for root alone, if only of a namespace of its own.
+            let agent = command.get_program().to_owned();
+            command = Command::new("/usr/bin/unshare");
+            command.env_clear().args(["--map-root-user", "--"]).arg(agent);
+        }
         command.arg("agent").env("PATH", self.path("bin")).env("HOME", self.path("home"));
         command.env("FLEXINFER_NVML", self.path("no library"));
         command
@@ -114,9 +141,9 @@ fn write_script(path: &Path, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A script that prints `text`.
+/// A script that prints `text`, by what the shell itself can.
 pub(super) fn printing(text: &str) -> String {
-    format!("cat <<'END'\n{text}\nEND")
+    format!("while IFS= read -r line; do printf '%s\\n' \"$line\"; done <<'END'\n{text}\nEND")
 }
 
 /// The fake library, built once for all tests.
