@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod backends;
 pub mod cors;
 pub mod effective;
+pub mod hosts;
 pub mod sources;
 
 pub mod admission;

@@ -25,6 +25,9 @@ pub(crate) fn check(input: &[u8]) {
         (Err(rejection), Some(Value::Object(fields))) => {
             let founded = match &rejection {
                 Rejection::DuplicateKey { .. } => true,
+                Rejection::MisspelledKey { key, spelled } => {
+                    key != spelled && fields.contains_key(spelled)
+                }
                 Rejection::InvalidField { .. } => fields
                     .get("model")
                     .is_some_and(|model| model.as_str().is_none_or(str::is_empty)),
@@ -45,6 +48,9 @@ fn agree(facts: &Facts, input: &[u8], whole: &Value) {
         assert_eq!(serde_json::from_slice(span).ok(), Some(Value::from(model.name.as_str())));
     }
     assert_eq!(facts.stream, whole.get("stream") == Some(&Value::Bool(true)));
+    let models = whole.as_object().into_iter().flat_map(|fields| fields.keys());
+    let models = models.filter(|key| key.eq_ignore_ascii_case("model")).count();
+    assert!(models <= 1, "a reader that knows no case finds several models");
     for (key, name) in KEYS {
         let read = facts.text(key, input).and_then(|text| serde_json::from_str(text).ok());
         assert_eq!(read, whole.get(name).cloned(), "{name}");

@@ -32,6 +32,10 @@ fn place(method: &str, path: &str, known: bool) {
     assert!(call.path.starts_with('/'), "{}", call.path);
     // With nothing behind its name a model is asked for its root.
     assert!(call.path == "/" || path.ends_with(call.path), "{path} is asked as {}", call.path);
+    if call.operation.is_none() && !call.path.contains('%') {
+        let collapsed: Vec<&str> = call.path.split('/').filter(|part| !part.is_empty()).collect();
+        assert_ne!(collapsed, ["v1", "chat", "completions"], "a second door");
+    }
     assert!(call.path.split('/').all(|part| part != ".." && part != "."), "{}", call.path);
     match &call.model {
         Some(model) => assert!(!model.is_empty() && path.starts_with("/model/"), "{path}"),

@@ -6,11 +6,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use flexinfer_core::callers::Allowed;
+use flexinfer_core::hosts::Hosts;
+use flexinfer_core::rejection::Rejection;
 use tokio::task::JoinHandle;
 use tracing::error;
 
@@ -61,7 +64,9 @@ pub struct Pages {
 pub enum Guard {
     /// Whoever reaches the port.
     Open,
-    /// Whoever has a key; nobody where there are none.
+    /// Whoever reaches it from this machine, by one of its names.
+    Local(Hosts),
+    /// Whoever has a key for every model; nobody where there are no keys.
     Keyed(Option<Arc<Keys>>),
 }
 
@@ -70,14 +75,30 @@ impl Guard {
     fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
         match self {
             Self::Open => None,
-            Self::Keyed(Some(keys)) => {
-                let rejection = caller(keys, headers).err()?;
-                Some((StatusCode::UNAUTHORIZED, rejection.message()).into_response())
+            Self::Local(hosts) => {
+                let host = headers.get(HOST)?;
+                let named = host.to_str().unwrap_or_default();
+                if !named.is_empty() && hosts.allows(named) {
+                    return None;
+                }
+                let host = String::from_utf8_lossy(host.as_bytes()).into_owned();
+                let rejection = Rejection::HostNotAllowed { host };
+                Some((StatusCode::FORBIDDEN, rejection.message()).into_response())
             }
+            Self::Keyed(Some(keys)) => match caller(keys, headers) {
+                Ok(caller) if caller.models == Allowed::All => None,
+                Ok(_) => Some((StatusCode::FORBIDDEN, NOT_ALL).into_response()),
+                Err(rejection) => {
+                    Some((StatusCode::UNAUTHORIZED, rejection.message()).into_response())
+                }
+            },
             Self::Keyed(None) => Some((StatusCode::FORBIDDEN, UNGUARDED).into_response()),
         }
     }
 }
+
+const NOT_ALL: &str =
+    "debug pages tell of every model, and this key is for some only; use one without `models`\n";
 
 const UNGUARDED: &str = "debug pages need a key; set PROXY_AUTH_ENABLED and PROXY_AUTH_TOKEN, or let the \
                          admin port listen on 127.0.0.1 only (--admin-listen)\n";

@@ -70,6 +70,8 @@ pub(crate) struct Target {
     pub(crate) path: String,
     /// Whether the query names the model.
     pub(crate) named_in_query: bool,
+    /// Whether the path is in the table, so that a body may be given the model that it does not name.
+    pub(crate) listed: bool,
     /// The `/model/<name>` that was taken off the path, as it was received.
     pub(crate) prefix: Option<String>,
     /// Whether the body asks for a stream of events.

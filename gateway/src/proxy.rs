@@ -66,8 +66,7 @@ impl Proxy {
         }
         let mut stream = false;
         let early = read::early(session, &call, named.is_some());
-        let arrived = read::read(parts, session, context.started, call.announced, early).await?;
-        if let Some(arrived) = arrived {
+        if let Some(arrived) = read::read(parts, session, context, call.announced, early).await? {
             let headers = &session.req_header().headers;
             let understood = understand::understand(call.operation, headers, &arrived).await?;
             if named.is_none()
@@ -86,6 +85,7 @@ impl Proxy {
             served: Arc::clone(&served),
             adapter: named.adapter().cloned(),
             named_in_query: call.is_named_in_query(),
+            listed: call.listed,
             path: call.path,
             prefix: call.prefix,
             stream,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use flexinfer_core::cors::Origins;
+use flexinfer_core::hosts::Hosts;
 use flexinfer_core::limits::{Admission, Clamp};
 
 use crate::accounts::Accounts;
@@ -21,6 +22,8 @@ pub struct Rules {
     pub accounts: Option<Arc<Accounts>>,
     /// The pages in browsers that may read answers (`--cors-origins`).
     pub origins: Origins,
+    /// The names that the gateway is asked by (`--allowed-hosts`); `None` where any will do.
+    pub hosts: Option<Hosts>,
     /// The keys that engines want, and whose certificates are believed.
     pub secrets: Arc<Secrets>,
     /// Whether requests must be well-formed (`PROXY_VALIDATE_REQUESTS`).
@@ -54,6 +57,8 @@ impl Rules {
             None => Some(Keys::fixed(token)),
         };
         let trust = Trust::new(settings.engine_ca.as_deref())?;
+        let secrets = Secrets::new(settings.engine_secrets.clone());
+        let secrets = secrets.of(settings.engine_secrets_of.clone());
         let policy = settings.policy;
         let limited = policy.global.is_some() || policy.per_model.is_some();
         // A file can say tomorrow what it does not say today.
@@ -62,7 +67,8 @@ impl Rules {
             accounts: (limited || watched).then(|| Accounts::new(policy)),
             keys,
             origins: settings.origins.clone(),
-            secrets: Arc::new(Secrets::new(settings.engine_secrets.clone()).trusting(trust)),
+            hosts: settings.hosts.clone(),
+            secrets: Arc::new(secrets.trusting(trust)),
             validate: settings.validate,
             clamp: settings.clamp,
             admission: settings.admission,

@@ -11,6 +11,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use tracing::warn;
 
+use crate::settings::SecretsOf;
 use crate::tls::Trust;
 
 /// How old a key may be that is sent: so long does a change take to count.
@@ -23,8 +24,24 @@ const LONGEST: u64 = 16 * 1024;
 pub struct Secrets {
     trust: Trust,
     folder: Option<PathBuf>,
+    of: SecretsOf,
     /// As many as Models name.
     known: Mutex<HashMap<Box<str>, Known>>,
+}
+
+/// The key that a Model names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Secret<'a> {
+    /// Of the Model.
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Secret<'_> {
+    /// The file that is for Models of its namespace alone, whose names have no dots.
+    fn own(self) -> String {
+        format!("{}.{}", self.namespace, self.name)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +56,12 @@ impl Secrets {
         Self { folder, ..Self::default() }
     }
 
+    /// The same, with keys that Models may name as they are called if they are `of` these.
+    #[must_use]
+    pub fn of(self, of: SecretsOf) -> Self {
+        Self { of, ..self }
+    }
+
     /// The same, believing certificates as `trust` says.
     #[must_use]
     pub fn trusting(self, trust: Trust) -> Self {
@@ -50,25 +73,34 @@ impl Secrets {
         &self.trust
     }
 
-    /// `Bearer` and the key in the file `name`. Without a key the engine is asked without one, which is
+    /// `Bearer` and the key that `secret` names. Without a key the engine is asked without one, which is
     /// logged: it says itself that it wants one.
-    pub(crate) fn bearer(&self, name: &str) -> Option<HeaderValue> {
+    pub(crate) fn bearer(&self, secret: Secret<'_>) -> Option<HeaderValue> {
+        let own = secret.own();
         let mut known = self.known.lock();
-        if let Some(known) = known.get(name)
+        if let Some(known) = known.get(&*own)
             && known.read.elapsed() < FRESH
         {
             return known.bearer.clone();
         }
-        let bearer = self.read(name).map_err(|problem| warn!("the key {name}: {problem}")).ok();
-        known.insert(name.into(), Known { read: Instant::now(), bearer: bearer.clone() });
+        let told = |problem| warn!("the key {own}: {problem}");
+        let bearer = self.read(secret, &own).map_err(told).ok();
+        known.insert(own.into(), Known { read: Instant::now(), bearer: bearer.clone() });
         bearer
     }
 
-    fn read(&self, name: &str) -> Result<HeaderValue, String> {
+    /// The file `<namespace>.<name>`; that called `name` alone only where its Models may have it.
+    fn read(&self, secret: Secret<'_>, own: &str) -> Result<HeaderValue, String> {
         let Some(folder) = &self.folder else {
             return Err("there is no folder of keys; name it with --engine-secrets".to_owned());
         };
-        let path = folder.join(name);
+        let bare = match &self.of {
+            SecretsOf::All => true,
+            SecretsOf::Namespace(namespace) => namespace == secret.namespace,
+            SecretsOf::Nobody => false,
+        };
+        let own = folder.join(own);
+        let path = if bare && !own.exists() { folder.join(secret.name) } else { own };
         let told = |error| format!("cannot read {}: {error}", path.display());
         let length = fs::metadata(&path).map_err(told)?.len();
         if length > LONGEST {
@@ -98,7 +130,8 @@ mod tests {
         write("odd", "a\nb");
         write("long", &"x".repeat(20_000));
         let secrets = Secrets::new(Some(folder.path().to_path_buf()));
-        assert_eq!(secrets.bearer("good"), Some(HeaderValue::from_static("Bearer sk-1")));
+        let of = |name| Secret { namespace: "default", name };
+        assert_eq!(secrets.bearer(of("good")), Some(HeaderValue::from_static("Bearer sk-1")));
         assert!(!format!("{secrets:?}").contains("sk-1"), "a key in a log");
         for (name, problem) in [
             ("empty", "holds no key"),
@@ -106,10 +139,31 @@ mod tests {
             ("long", "too long"),
             ("missing", "cannot read"),
         ] {
-            assert_eq!(secrets.bearer(name), None);
-            let told = secrets.read(name).unwrap_err();
+            assert_eq!(secrets.bearer(of(name)), None);
+            let told = secrets.read(of(name), &of(name).own()).unwrap_err();
             assert!(told.contains(problem), "{told}");
         }
-        assert!(Secrets::default().read("good").unwrap_err().contains("--engine-secrets"));
+        let told = Secrets::default().read(of("good"), "default.good").unwrap_err();
+        assert!(told.contains("--engine-secrets"));
+    }
+
+    #[test]
+    fn a_model_of_another_namespace_gets_no_key_but_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("vendor", "sk-ours"), ("team.vendor", "sk-theirs")] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let bearer = |of: SecretsOf, namespace, name| {
+            let secrets = Secrets::new(Some(folder.path().to_path_buf())).of(of);
+            let bearer = secrets.bearer(Secret { namespace, name });
+            bearer.map(|bearer| bearer.to_str().unwrap().to_owned())
+        };
+        let ours = || SecretsOf::Namespace("system".to_owned());
+        assert_eq!(bearer(ours(), "system", "vendor").as_deref(), Some("Bearer sk-ours"));
+        assert_eq!(bearer(ours(), "team", "vendor").as_deref(), Some("Bearer sk-theirs"));
+        assert_eq!(bearer(ours(), "other", "vendor"), None);
+        assert_eq!(bearer(ours(), "other", "team.vendor"), None);
+        assert_eq!(bearer(SecretsOf::Nobody, "system", "vendor"), None);
+        assert_eq!(bearer(SecretsOf::All, "other", "vendor").as_deref(), Some("Bearer sk-ours"));
     }
 }

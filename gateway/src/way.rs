@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use flexinfer_core::effective::{Effective, Spoken};
 use http::HeaderValue;
 
-use crate::secrets::Secrets;
+use crate::secrets::{Secret, Secrets};
 use crate::tls::{self, Trust};
 
 /// How an engine is reached.
@@ -15,7 +15,7 @@ pub(crate) struct Way<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) spoken: &'a Spoken,
     /// The name of the key that it knows its clients by.
-    secret: Option<&'a str>,
+    secret: Option<Secret<'a>>,
     secrets: &'a Secrets,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Way<'a> {
     pub(crate) fn new(
         address: SocketAddr,
         spoken: &'a Spoken,
-        secret: Option<&'a str>,
+        secret: Option<Secret<'a>>,
         secrets: &'a Secrets,
     ) -> Self {
         Self { address, spoken, secret, secrets }
@@ -32,7 +32,9 @@ impl<'a> Way<'a> {
 
     /// The way to the engine of `model` at `address`.
     pub(crate) fn to(address: SocketAddr, model: &'a Effective, secrets: &'a Secrets) -> Self {
-        Self::new(address, &model.spoken, model.api_key_secret.as_deref(), secrets)
+        let namespace = &*model.id.namespace;
+        let secret = model.api_key_secret.as_deref().map(|name| Secret { namespace, name });
+        Self::new(address, &model.spoken, secret, secrets)
     }
 
     /// What it wants to know its clients by. Looked up each time: a changed key counts.

@@ -77,7 +77,7 @@ impl Fleet {
     pub fn lookup(&self, name: &str) -> Result<&Named, Rejection> {
         match self.names.find(name) {
             Some(Owner::One(named)) => Ok(named),
-            Some(Owner::Parked) => Err(Rejection::ModelParked { name: name.to_owned() }),
+            Some(Owner::Parked(listed)) => Err(Rejection::ModelParked { name: listed.to_string() }),
             Some(Owner::Several(several)) => Err(Rejection::ModelAmbiguous {
                 name: name.to_owned(),
                 candidates: several.iter().map(Named::full_name).collect(),

@@ -31,7 +31,8 @@ pub(super) struct Names {
 pub(super) enum Owner {
     One(Named),
     Several(Vec<Named>),
-    Parked,
+    /// Nobody who is offered: a parked model, as lists would have it.
+    Parked(Arc<str>),
 }
 
 /// Gives each model the short name where no namespace but its own offers it.
@@ -87,7 +88,10 @@ impl Names {
             let id = &model.effective.id;
             let own = [id.to_string(), id.name.to_string()];
             for name in own.into_iter().chain(model.effective.aliases.iter().cloned()) {
-                names.exact.entry(name).or_insert(Owner::Parked);
+                names
+                    .exact
+                    .entry(name)
+                    .or_insert_with(|| Owner::Parked(Arc::clone(&model.listed_as)));
             }
         }
         names.fold();
@@ -118,7 +122,7 @@ impl Names {
                     conflicts.extend(Conflict::between(claimant, &name, cause, &claimants));
                 }
             }
-            self.exact.insert(name, Owner::of(claimants));
+            self.exact.extend(Owner::of(claimants).map(|owner| (name, owner)));
         }
     }
 
@@ -134,7 +138,7 @@ impl Names {
             let base = models.iter().find(|model| model.effective.id == adapter.base);
             match claims::based(adapter, base) {
                 Ok(Named::Adapter { base, .. }) if base.effective.parked => {
-                    parked.push(adapter.name.to_string());
+                    parked.push((adapter.name.to_string(), Arc::clone(&base.listed_as)));
                 }
                 Ok(named) => {
                     let name = format!("{}/{}", adapter.id.namespace, adapter.name);
@@ -152,25 +156,40 @@ impl Names {
         self.take_left(&mut short, Cause::AdapterIsAName, conflicts);
         self.grant(short, Cause::AdapterShared, conflicts);
         for (name, claimants) in full {
-            self.exact.entry(name).or_insert_with(|| Owner::of(claimants));
+            if let Some(owner) = Owner::of(claimants) {
+                self.exact.entry(name).or_insert(owner);
+            }
         }
-        for name in parked {
-            self.exact.entry(name).or_insert(Owner::Parked);
+        for (name, base) in parked {
+            self.exact.entry(name).or_insert(Owner::Parked(base));
         }
     }
 
-    /// Fills the names in lower case, each owned by all who go by one of its spellings.
+    /// Fills the names in lower case, each owned by all who go by one of its spellings; of parked models, by
+    /// the first, so that what is told of them does not change.
     fn fold(&mut self) {
         let mut spellings: HashMap<String, Vec<Named>> = HashMap::new();
+        let mut parked: HashMap<String, Arc<str>> = HashMap::new();
         for (name, owner) in &self.exact {
-            spellings.entry(name.to_lowercase()).or_default().extend_from_slice(owner.members());
+            let folded = name.to_lowercase();
+            if let Owner::Parked(listed) = owner {
+                let first = parked.entry(folded).or_insert_with(|| Arc::clone(listed));
+                if **listed < **first {
+                    *first = Arc::clone(listed);
+                }
+                continue;
+            }
+            spellings.entry(folded).or_default().extend_from_slice(owner.members());
         }
         let owner = |mut members: Vec<Named>| {
             members.sort_by_cached_key(Named::key);
             members.dedup_by_key(|member| member.key());
             Owner::of(members)
         };
-        self.folded = spellings.into_iter().map(|(name, members)| (name, owner(members))).collect();
+        let parked = parked.into_iter().map(|(name, listed)| (name, Owner::Parked(listed)));
+        let offered = spellings.into_iter().filter_map(|(name, all)| Some((name, owner(all)?)));
+        self.folded = parked.collect();
+        self.folded.extend(offered);
     }
 
     /// Whoever goes by `name`: to the letter, else with Ollama's default tag added or taken away,
@@ -214,23 +233,21 @@ fn other_tag(name: &str) -> Cow<'_, str> {
 }
 
 impl Owner {
-    /// Whoever of `claimants` it is; nobody at all means that only parked models have the name.
-    fn of(mut claimants: Vec<Named>) -> Self {
-        match (claimants.pop(), claimants.is_empty()) {
-            (None, _) => Self::Parked,
-            (Some(only), true) => Self::One(only),
-            (Some(last), false) => {
-                claimants.push(last);
-                Self::Several(claimants)
-            }
+    /// Whoever of `claimants` it is, if there is one.
+    fn of(mut claimants: Vec<Named>) -> Option<Self> {
+        let last = claimants.pop()?;
+        if claimants.is_empty() {
+            return Some(Self::One(last));
         }
+        claimants.push(last);
+        Some(Self::Several(claimants))
     }
 
     fn members(&self) -> &[Named] {
         match self {
             Self::One(named) => std::slice::from_ref(named),
             Self::Several(several) => several,
-            Self::Parked => &[],
+            Self::Parked(_) => &[],
         }
     }
 }

@@ -143,6 +143,10 @@ fn a_parked_model_takes_nobodys_name_and_is_not_listed() {
     for name in ["b/m", "p", "x", "P"] {
         assert!(matches!(fleet.resolve(name), Err(Rejection::ModelParked { .. })), "{name}");
     }
+    for (spelled, listed) in [("P", "p"), ("B/p", "p"), ("X:latest", "b/m"), ("b/M", "b/m")] {
+        let parked = Err(Rejection::ModelParked { name: listed.to_owned() });
+        assert_eq!(fleet.resolve(spelled).map(|_| ()), parked, "{spelled}");
+    }
     assert!(conflicts.is_empty());
     assert!(fleet.get(&ModelId::new("b", "p")).is_some());
 }

@@ -145,6 +145,11 @@ impl Operation {
         Dialect::of(self.api)
     }
 
+    /// Whether engines are asked here for something new, which they can make as a stream.
+    pub(super) fn makes_text(&self) -> bool {
+        self.streams == Streams::Asked
+    }
+
     /// Whether it may be asked a second time after the first may have begun.
     pub fn repeatable(&self, method: &str) -> bool {
         self.repeatable || matches!(method, "GET" | "HEAD")

@@ -1,5 +1,6 @@
 //! What kind of body a `Content-Type` announces, and how to read its parameters.
 
+use super::apis::ModelAt;
 use crate::rejection::Rejection;
 
 /// What most bodies are.
@@ -51,15 +52,52 @@ impl BodyKind {
             return Ok(Self::Json);
         }
         let (kind, parameters) = split(content_type);
+        match Sort::of(kind) {
+            Sort::Json => Ok(Self::Json),
+            Sort::Form => boundary(parameters).map(Self::Form).map_err(invalid),
+            Sort::Opaque => Ok(Self::Opaque),
+        }
+    }
+
+    /// Refuses a body of another kind than names its model at `model_at`. Engines that do not look at
+    /// content types would read what nobody has read here.
+    pub fn expect(model_at: ModelAt, content_type: Option<&str>) -> Result<(), Rejection> {
+        let content_type = content_type.unwrap_or_default();
+        if content_type == JSON {
+            return Ok(());
+        }
+        let (given, _) = split(content_type);
+        let expected = match (model_at, Sort::of(given)) {
+            (_, Sort::Json)
+            | (ModelAt::Form, Sort::Form)
+            | (ModelAt::Query | ModelAt::Address, _) => return Ok(()),
+            (ModelAt::Json, Sort::Form | Sort::Opaque) => JSON,
+            (ModelAt::Form, Sort::Opaque) => "multipart/form-data or application/json",
+        };
+        Err(Rejection::ContentType { given: given.to_owned(), expected })
+    }
+}
+
+/// A kind of body, whatever its parameters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Json,
+    Form,
+    Opaque,
+}
+
+impl Sort {
+    fn of(kind: &str) -> Self {
         if kind.eq_ignore_ascii_case(JSON) {
-            return Ok(Self::Json);
+            return Self::Json;
         }
         let kind = kind.to_ascii_lowercase();
         match kind.as_str() {
-            "" | "application/x-www-form-urlencoded" => Ok(Self::Json),
-            "multipart/form-data" => boundary(parameters).map(Self::Form).map_err(invalid),
-            kind if kind.starts_with("text/") || kind.ends_with("+json") => Ok(Self::Json),
-            _ => Ok(Self::Opaque),
+            "" | "application/x-www-form-urlencoded" => Self::Json,
+            // Some clients call a form so, and some engines read it (MULTI-11).
+            "multipart/form-data" | "multipart/mixed" => Self::Form,
+            kind if kind.starts_with("text/") || kind.ends_with("+json") => Self::Json,
+            _ => Self::Opaque,
         }
     }
 }
@@ -155,9 +193,25 @@ mod tests {
         ] {
             assert_eq!(BodyKind::of(content_type), Ok(BodyKind::Json), "{content_type:?}");
         }
-        for content_type in ["application/octet-stream", "audio/wav", "multipart/mixed; boundary=x"]
+        for content_type in
+            ["application/octet-stream", "audio/wav", "multipart/related; boundary=x"]
         {
             assert_eq!(BodyKind::of(Some(content_type)), Ok(BodyKind::Opaque), "{content_type}");
+        }
+    }
+
+    #[test]
+    fn an_api_takes_the_kinds_of_bodies_that_its_model_is_read_from() {
+        let takes = |model_at, kind| BodyKind::expect(model_at, Some(kind)).is_ok();
+        for kind in ["application/json; charset=utf-8", "text/plain", "application/x+json", ""] {
+            assert!(takes(ModelAt::Json, kind) && takes(ModelAt::Form, kind), "{kind}");
+        }
+        assert!(takes(ModelAt::Form, "Multipart/Form-Data"), "what it lacks is told later");
+        assert!(!takes(ModelAt::Json, "multipart/form-data; boundary=x"));
+        for kind in ["application/octet-stream", "audio/wav", "multipart/related; boundary=x", "x"]
+        {
+            assert!(!takes(ModelAt::Json, kind) && !takes(ModelAt::Form, kind), "{kind}");
+            assert!(takes(ModelAt::Address, kind), "{kind}");
         }
     }
 

@@ -17,6 +17,10 @@ impl Rejection {
             Self::InvalidHead => {
                 "the head of the request cannot be read as HTTP: it has a line that is none, is too long, or is meant for https".into()
             }
+            Self::HostNotAllowed { host } => format!(
+                "this gateway is for its own machine and is not called {}; if it shall be, add the name to --allowed-hosts (FLEXINFER_ALLOWED_HOSTS)",
+                Echo(host)
+            ),
             Self::PlainHttp => {
                 "this address speaks HTTPS only; begin its URL with https://".into()
             }
@@ -40,6 +44,10 @@ impl Rejection {
                 "the body is compressed ({}) and has to be read here; send it as it is, without Content-Encoding",
                 Echo(coding)
             ),
+            Self::ContentType { given, expected } => format!(
+                "a body of the type {} cannot be read here; send {expected} and say so in Content-Type",
+                Echo(given)
+            ),
             Self::BodyTooLarge { limit } => format!(
                 "the request's body is longer than the limit of {limit} bytes; send less, or have --max-body raised"
             ),
@@ -47,7 +55,7 @@ impl Rejection {
                 format!("the request's body did not arrive within {}; send it again", Span(*limit))
             }
             Self::BufferFull => {
-                "the gateway holds as many request bodies as it may (--max-buffered-bytes); try again soon".into()
+                "the gateway holds as many request bodies as it may (--max-buffered-bytes), together or of this caller; try again soon".into()
             }
             Self::ShuttingDown => "the gateway is shutting down; try again soon".into(),
 
@@ -66,6 +74,10 @@ impl Rejection {
             }
             Self::DuplicateKey { key } => format!(
                 "the body has the key \"{key}\" twice, which two readers can understand in two ways; send it once"
+            ),
+            Self::MisspelledKey { key, spelled } => format!(
+                "the body has the key {}, which some readers take for \"{key}\" and others do not; spell it \"{key}\"",
+                Echo(spelled)
             ),
             Self::InvalidField { field, expected } => format!("\"{field}\" must be {expected}"),
             Self::InvalidForm { problem } => format!("the form cannot be read: {problem}"),

@@ -27,6 +27,8 @@ use crate::limits::{Excess, Limited};
 pub enum Rejection {
     /// The head of the message is no HTTP that can be read.
     InvalidHead,
+    /// The gateway is asked by a name that is none of its own, as by a page whose name was made to lead here.
+    HostNotAllowed { host: String },
     /// Plain HTTP where only TLS is spoken.
     PlainHttp,
     /// Nothing is served at this path; `nearest` is a path that looks like it.
@@ -39,11 +41,14 @@ pub enum Rejection {
     UnknownExpectation { expectation: String },
     /// A body that is compressed, where it has to be read.
     CompressedBody { coding: String },
+    /// A body of a kind that the API does not take, so that nobody here could read it.
+    ContentType { given: String, expected: &'static str },
     /// The body is longer than `--max-body`, in bytes.
     BodyTooLarge { limit: u64 },
     /// The body did not arrive in time.
     ReadTimeout { limit: Duration },
-    /// The bodies of all waiting requests together have reached `--max-buffered-bytes`.
+    /// The bodies of all waiting requests together have reached `--max-buffered-bytes`, or those of one
+    /// caller as much as is left for all others.
     BufferFull,
     /// The process is stopping and takes nothing new.
     ShuttingDown,
@@ -63,6 +68,8 @@ pub enum Rejection {
     InvalidJson { problem: String },
     /// A key that decides something appears twice, so that two readers could read two values.
     DuplicateKey { key: &'static str },
+    /// A key that some readers take for one that decides something, and others do not (`Model`).
+    MisspelledKey { key: &'static str, spelled: String },
     /// A field has a value of the wrong kind.
     InvalidField { field: &'static str, expected: &'static str },
     /// The body is not the form that its content type announces.
@@ -72,7 +79,8 @@ pub enum Rejection {
 
     /// No model goes by this name; `nearest` are names that look like it, best first.
     ModelNotFound { name: String, nearest: Vec<String> },
-    /// The model exists and is set not to be offered (`litellm.enabled: false`).
+    /// The model exists and is set not to be offered (`litellm.enabled: false`). `name` is how lists would have
+    /// it, however it was asked for: metrics count by it.
     ModelParked { name: String },
     /// Several models go by this name; `candidates` are the names that tell them apart.
     ModelAmbiguous { name: String, candidates: Vec<String> },
@@ -172,12 +180,14 @@ impl Rejection {
     fn terms(&self) -> Terms {
         match self {
             Self::InvalidHead => Terms::new(400, INVALID, "invalid_head"),
+            Self::HostNotAllowed { .. } => Terms::new(403, PERMISSION, "host_not_allowed"),
             Self::PlainHttp => Terms::new(400, INVALID, "https_required"),
             Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
             Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
             Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),
             Self::UnknownExpectation { .. } => Terms::new(417, INVALID, "unknown_expectation"),
             Self::CompressedBody { .. } => Terms::new(415, INVALID, "compressed_body"),
+            Self::ContentType { .. } => Terms::new(415, INVALID, "unsupported_content_type"),
             Self::BodyTooLarge { .. } => Terms::new(413, INVALID, "body_too_large"),
             Self::ReadTimeout { .. } => Terms::new(408, TIMEOUT, "read_timeout"),
             Self::BufferFull => Terms::new(503, UNAVAILABLE, "buffer_full").retry(SOON),
@@ -190,6 +200,9 @@ impl Rejection {
             Self::ModelMissing => Terms::new(400, INVALID, "missing_required_field").param("model"),
             Self::InvalidJson { .. } => Terms::new(400, INVALID, "invalid_json"),
             Self::DuplicateKey { key } => Terms::new(400, INVALID, "duplicate_key").param(key),
+            Self::MisspelledKey { key, .. } => {
+                Terms::new(400, INVALID, "misspelled_key").param(key)
+            }
             Self::InvalidField { field, .. } => {
                 Terms::new(400, INVALID, "invalid_field_value").param(field)
             }

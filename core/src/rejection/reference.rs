@@ -52,6 +52,9 @@ fn example(name: RejectionName) -> Rejection {
     let waited = Duration::from_mins(1);
     match name {
         RejectionName::InvalidHead => Rejection::InvalidHead,
+        RejectionName::HostNotAllowed => {
+            Rejection::HostNotAllowed { host: "llm.example.com:8080".into() }
+        }
         RejectionName::PlainHttp => Rejection::PlainHttp,
         RejectionName::PathNotFound => Rejection::PathNotFound {
             path: "/v1/chat/completion".into(),
@@ -67,6 +70,10 @@ fn example(name: RejectionName) -> Rejection {
             Rejection::UnknownExpectation { expectation: "200-maybe".into() }
         }
         RejectionName::CompressedBody => Rejection::CompressedBody { coding: "gzip".into() },
+        RejectionName::ContentType => Rejection::ContentType {
+            given: "application/octet-stream".into(),
+            expected: "application/json",
+        },
         RejectionName::BodyTooLarge => Rejection::BodyTooLarge { limit: 268_435_456 },
         RejectionName::ReadTimeout => Rejection::ReadTimeout { limit: waited },
         RejectionName::BufferFull => Rejection::BufferFull,
@@ -75,20 +82,13 @@ fn example(name: RejectionName) -> Rejection {
         RejectionName::KeysConflict => Rejection::KeysConflict,
         RejectionName::KeyUnknown => Rejection::KeyUnknown,
         RejectionName::KeyExpired => Rejection::KeyExpired,
-        RejectionName::ModelMissing => Rejection::ModelMissing,
-        RejectionName::InvalidJson => {
-            Rejection::InvalidJson { problem: "expected value at line 1 column 28".into() }
-        }
-        RejectionName::DuplicateKey => Rejection::DuplicateKey { key: "model" },
-        RejectionName::InvalidField => {
-            Rejection::InvalidField { field: "model", expected: "a string" }
-        }
-        RejectionName::InvalidForm => {
-            Rejection::InvalidForm { problem: "its content type names no boundary".into() }
-        }
-        RejectionName::ConflictingModels => {
-            Rejection::ConflictingModels { first: "qwen".into(), second: "llama".into() }
-        }
+        body @ (RejectionName::ModelMissing
+        | RejectionName::InvalidJson
+        | RejectionName::DuplicateKey
+        | RejectionName::MisspelledKey
+        | RejectionName::InvalidField
+        | RejectionName::InvalidForm
+        | RejectionName::ConflictingModels) => example_of_body(body),
         RejectionName::ModelNotFound => {
             Rejection::ModelNotFound { name: "quen".into(), nearest: vec!["qwen".into()] }
         }
@@ -107,6 +107,26 @@ fn example(name: RejectionName) -> Rejection {
         | RejectionName::RateLimited
         | RejectionName::NothingAllowed) => example_of_limiting(limiting),
         waiting => example_of_waiting_or_sending(waiting, model(), waited),
+    }
+}
+
+fn example_of_body(name: RejectionName) -> Rejection {
+    match name {
+        RejectionName::ModelMissing => Rejection::ModelMissing,
+        RejectionName::InvalidJson => {
+            Rejection::InvalidJson { problem: "expected value at line 1 column 28".into() }
+        }
+        RejectionName::DuplicateKey => Rejection::DuplicateKey { key: "model" },
+        RejectionName::MisspelledKey => {
+            Rejection::MisspelledKey { key: "model", spelled: "Model".into() }
+        }
+        RejectionName::InvalidField => {
+            Rejection::InvalidField { field: "model", expected: "a string" }
+        }
+        RejectionName::InvalidForm => {
+            Rejection::InvalidForm { problem: "its content type names no boundary".into() }
+        }
+        _ => Rejection::ConflictingModels { first: "qwen".into(), second: "llama".into() },
     }
 }
 

@@ -66,6 +66,8 @@ async fn the_objects_when_everything_is_asked_for() {
             "proxy.auth.tokenSecretName=token",
             "proxy.auth.keysSecretName=keys",
             "proxy.tls.secretName=gateway-tls",
+            "proxy.engineSecrets.secretName=vendors",
+            "proxy.engineCa.secretName=engine-ca",
             "proxy.nodeSelector.role=front",
             "proxy.env.FLEXINFER_THREADS=2",
             "agent.enabled=false",

@@ -189,7 +189,7 @@ impl Cluster {
             pins: pins(),
             limits: settings.limits,
             rules,
-            budget: Budget::new(settings.max_buffered_bytes),
+            budget: Budget::new(settings.max_buffered_bytes, settings.limits.max_body),
             lifecycle: Arc::clone(lifecycle),
             queue: settings.queue,
             adapters: Arc::clone(&self.adapters),
@@ -216,7 +216,7 @@ impl Cluster {
             settings: Arc::new(settings.shown.clone()),
             models: Arc::new(move || status::page(&shown, &complaints.lock())),
             guard: if settings.admin_listen.ip().is_loopback() {
-                Guard::Open
+                Guard::Local(settings.rules.hosts.clone().unwrap_or_default())
             } else {
                 Guard::Keyed(keys)
             },

@@ -151,7 +151,7 @@ impl World {
             pins: pins(),
             limits: settings.limits,
             rules: self.rules.clone(),
-            budget: Budget::new(settings.max_buffered_bytes),
+            budget: Budget::new(settings.max_buffered_bytes, settings.limits.max_body),
             lifecycle: Arc::clone(lifecycle),
             queue: settings.queue,
             adapters: Arc::clone(&self.adapters),
@@ -174,7 +174,11 @@ impl World {
                 };
                 status::page(&shown.queues, lines)
             }),
-            guard: Guard::Open,
+            guard: if settings.admin_listen.ip().is_loopback() {
+                Guard::Local(settings.rules.hosts.clone().unwrap_or_default())
+            } else {
+                Guard::Open
+            },
         }
     }
 

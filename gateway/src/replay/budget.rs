@@ -1,19 +1,71 @@
-//! How many bytes of request bodies the process holds at once, and the guard that gives them back.
+//! How many bytes of request bodies the process holds at once, in all and of each caller, and the guard that
+//! gives them back.
+//!
+//! Nobody holds more than is left free for all others: one caller alone half of all, two a third each. So there
+//! is always room for one more. What is short is not looked at, and costs no look at its caller.
 
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use flexinfer_core::callers::Caller;
+use parking_lot::Mutex;
+
+/// A body counts for its caller once it is longer than this, in bytes.
+const SHORT: u64 = 64 * 1024;
 
 /// The bound on all bodies held together (`--max-buffered-bytes`).
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
+    /// Whether there is no room for two bodies of the longest kind: then one alone may have all of it.
+    narrow: bool,
     held: AtomicU64,
+    shares: Mutex<HashMap<Whose, Share>>,
+}
+
+/// Whose body it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// A caller's with this name.
+    Caller(Arc<str>),
+    /// Of whoever has this address; of version 6, of its network.
+    Peer(IpAddr),
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    bytes: u64,
+    bodies: usize,
+}
+
+impl Whose {
+    /// Whose it is where `caller` sends it from `address`. Nobody's in particular from this machine without a
+    /// key, since everybody could be behind it.
+    pub fn of(caller: Option<&Caller>, address: Option<IpAddr>) -> Option<Self> {
+        if let Some(caller) = caller {
+            return Some(Self::Caller(Arc::clone(&caller.name)));
+        }
+        let address = address?.to_canonical();
+        if address.is_loopback() {
+            return None;
+        }
+        Some(Self::Peer(match address {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & (u128::MAX << 64);
+                Ipv6Addr::from_bits(network).into()
+            }
+            IpAddr::V4(_) => address,
+        }))
+    }
 }
 
 impl Budget {
-    /// A budget of `limit` bytes.
-    pub fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { limit, held: AtomicU64::new(0) })
+    /// A budget of `limit` bytes for bodies of which each has `longest` at most.
+    pub fn new(limit: u64, longest: u64) -> Arc<Self> {
+        let narrow = limit / 2 < longest;
+        Arc::new(Self { limit, narrow, held: AtomicU64::new(0), shares: Mutex::default() })
     }
 
     /// The bytes held now.
@@ -21,9 +73,9 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A guard that holds nothing yet.
-    pub fn open(self: &Arc<Self>) -> Held {
-        Held { budget: Arc::clone(self), bytes: 0 }
+    /// A guard that holds nothing yet, for a body of `whose`.
+    pub fn open(self: &Arc<Self>, whose: Option<Whose>) -> Held {
+        Held { budget: Arc::clone(self), bytes: 0, whose, counted: 0 }
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -34,6 +86,31 @@ impl Budget {
         }
         fits
     }
+
+    /// Counts `bytes` more for `whose`, which are taken already, unless they were more than is left then.
+    fn count(&self, whose: &Whose, bytes: u64, begun: bool) -> bool {
+        let mut shares = self.shares.lock();
+        let (known, bodies) = shares.get(whose).map_or((0, 0), |share| (share.bytes, share.bodies));
+        let alone = self.narrow && bodies == usize::from(begun);
+        let free = self.limit.saturating_sub(self.held());
+        let fits = alone || known.saturating_add(bytes) <= free;
+        if fits {
+            let share = shares.entry(whose.clone()).or_default();
+            share.bytes += bytes;
+            share.bodies += usize::from(!begun);
+        }
+        fits
+    }
+
+    fn uncount(&self, whose: &Whose, bytes: u64) {
+        let mut shares = self.shares.lock();
+        let Some(share) = shares.get_mut(whose) else { return };
+        share.bytes = share.bytes.saturating_sub(bytes);
+        share.bodies = share.bodies.saturating_sub(1);
+        if share.bodies == 0 {
+            shares.remove(whose);
+        }
+    }
 }
 
 /// One request's part of the budget; dropping it gives the part back.
@@ -41,23 +118,41 @@ impl Budget {
 pub struct Held {
     budget: Arc<Budget>,
     bytes: u64,
+    whose: Option<Whose>,
+    /// How many of the bytes count for its caller.
+    counted: u64,
 }
 
 impl Held {
-    /// Takes `bytes` more. False, and nothing taken, when the budget does not have them.
+    /// Takes `bytes` more. False, and nothing taken, when the budget does not have them, or not for this caller.
     #[must_use]
     pub fn grow(&mut self, bytes: u64) -> bool {
-        let fits = self.budget.take(bytes);
-        if fits {
-            self.bytes += bytes;
+        if !self.budget.take(bytes) {
+            return false;
         }
-        fits
+        let after = self.bytes + bytes;
+        if after > SHORT
+            && let Some(whose) = &self.whose
+        {
+            if !self.budget.count(whose, after - self.counted, self.counted > 0) {
+                self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
+                return false;
+            }
+            self.counted = after;
+        }
+        self.bytes = after;
+        true
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.counted > 0
+            && let Some(whose) = &self.whose
+        {
+            self.budget.uncount(whose, self.counted);
+        }
     }
 }
 
@@ -65,12 +160,18 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
+    const MIB: u64 = 1 << 20;
+
+    fn caller(name: &str) -> Whose {
+        Whose::Caller(name.into())
+    }
+
     #[test]
     fn what_a_guard_took_returns_when_it_is_dropped() {
-        let budget = Budget::new(10);
-        let mut first = budget.open();
+        let budget = Budget::new(10, 10);
+        let mut first = budget.open(None);
         assert!(first.grow(6));
-        let mut second = budget.open();
+        let mut second = budget.open(None);
         assert!(!second.grow(5), "eleven bytes must not fit into ten");
         assert!(second.grow(4));
         assert_eq!(budget.held(), 10);
@@ -78,5 +179,52 @@ mod tests {
         assert_eq!(budget.held(), 4);
         drop(second);
         assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn nobody_holds_more_than_is_left_for_all_others() {
+        let budget = Budget::new(12 * MIB, 4 * MIB);
+        let mut held: Vec<Held> = Vec::new();
+        let mut holds = |whose: &str| {
+            let before = held.len();
+            while held.len() < before + 100 {
+                let mut body = budget.open(Some(caller(whose)));
+                if !body.grow(MIB) {
+                    break;
+                }
+                held.push(body);
+            }
+            held.len() - before
+        };
+        assert_eq!((holds("a"), holds("b"), holds("c")), (6, 3, 1));
+        let mut short = budget.open(Some(caller("a")));
+        assert!(short.grow(SHORT), "what is short is everybody's");
+        let mut unknown = budget.open(None);
+        assert!(unknown.grow(MIB), "who has no name has no share");
+        drop((held, short, unknown));
+        assert_eq!((budget.held(), budget.shares.lock().len()), (0, 0));
+        let mut growing = budget.open(Some(caller("a")));
+        assert!((0..6).all(|_| growing.grow(MIB)) && !growing.grow(MIB));
+        assert_eq!(budget.held(), 6 * MIB);
+    }
+
+    #[test]
+    fn where_there_is_room_for_one_body_only_it_may_have_all_of_it() {
+        let budget = Budget::new(6 * MIB, 4 * MIB);
+        let mut only = budget.open(Some(caller("a")));
+        assert!(only.grow(2 * MIB) && only.grow(2 * MIB));
+        assert!(!budget.open(Some(caller("a"))).grow(MIB), "not a second one of the same caller");
+        assert!(budget.open(Some(caller("b"))).grow(MIB));
+    }
+
+    #[test]
+    fn a_body_without_a_key_is_its_networks() {
+        let whose = |address: &str| Whose::of(None, Some(address.parse().expect("an address")));
+        assert_eq!(whose("127.0.0.1"), None);
+        assert_eq!(whose("::ffff:127.0.0.1"), None);
+        assert_eq!(whose("10.0.0.7"), whose("::ffff:10.0.0.7"));
+        assert_ne!(whose("10.0.0.7"), whose("10.0.0.8"));
+        assert_eq!(whose("2001:db8::1"), whose("2001:db8::ffff:2"));
+        assert_ne!(whose("2001:db8::1"), whose("2001:db8:0:1::1"));
     }
 }

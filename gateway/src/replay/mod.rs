@@ -26,7 +26,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pingora_core::protocols::http::ServerSession;
 
-pub use budget::{Budget, Held};
+pub use budget::{Budget, Held, Whose};
 pub(crate) use rest::malformed;
 pub use rest::{Patience, Remaining, Rest};
 use session::ReplaySession;

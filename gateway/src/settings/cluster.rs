@@ -7,7 +7,7 @@ use std::time::Duration;
 use flexinfer_telemetry::log;
 
 use super::reader::Reader;
-use super::{Complaints, Defaults, KubernetesArguments, Settings};
+use super::{Complaints, Defaults, KubernetesArguments, SecretsOf, Settings};
 
 const DEFAULTS: Defaults = Defaults {
     address: Ipv4Addr::UNSPECIFIED,
@@ -46,14 +46,27 @@ impl ClusterSettings {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Complaints> {
         let mut read = Reader::new(&environment);
+        let scope = scope(&mut read, arguments);
+        let mut serve = Settings::read(&mut read, &arguments.serve, &DEFAULTS);
+        serve.rules.engine_secrets_of = secrets_of(&scope, read.variable("POD_NAMESPACE"));
         let settings = Self {
-            serve: Settings::read(&mut read, &arguments.serve, &DEFAULTS),
-            scope: scope(&mut read, arguments),
+            serve,
+            scope,
             name: name(&mut read, arguments.cluster.gateway_name.as_deref(), machine),
             upgrade_socket: upgrade_socket(&mut read, arguments.cluster.upgrade_socket.as_deref()),
         };
         let shown = read.finish()?;
         Ok(Self { serve: Settings { shown, ..settings.serve }, ..settings })
+    }
+}
+
+/// Whoever writes Models beside a gateway's own may not have its keys sent to an engine of theirs.
+fn secrets_of(scope: &Scope, own: Option<String>) -> SecretsOf {
+    match scope {
+        Scope::Namespaces(only) if only.len() == 1 => {
+            only.first().map_or(SecretsOf::Nobody, |only| SecretsOf::Namespace(only.clone()))
+        }
+        Scope::Namespaces(_) | Scope::All => own.map_or(SecretsOf::Nobody, SecretsOf::Namespace),
     }
 }
 

@@ -33,7 +33,7 @@ pub use command_line::{
 pub use local::LocalSettings;
 pub use reader::{Complaints, Shown};
 pub use routing::RoutingArguments;
-pub use rules::{RuleArguments, RuleSettings};
+pub use rules::{RuleArguments, RuleSettings, SecretsOf};
 pub use size::{Size, SizeError};
 
 use reader::Reader;
@@ -101,16 +101,22 @@ impl Settings {
         let admin = arguments.admin_listen.as_deref();
         let format = arguments.log_format.as_deref();
         let buffered = arguments.max_buffered_bytes.as_deref();
+        let tls = tls(read, arguments);
+        let mut rules = RuleSettings::read(read, &arguments.rules);
+        if listen.ip().is_loopback() && tls.is_none() && !rules.authenticate {
+            // A page gets by no certificate, and has no key: only without both its name has to tell.
+            rules.hosts.get_or_insert_default();
+        }
         Self {
             listen,
             admin_listen: read.address("admin-listen", admin, (address, 9090)),
-            tls: tls(read, arguments),
+            tls,
             threads: read.count("threads", arguments.threads.as_deref(), processors(), 1..=1024),
             log_format: read.choice("log-format", format, defaults.log_format),
             log_level: read.level("log-level", arguments.log_level.as_deref(), LevelFilter::INFO),
             traces: traces(read, arguments),
             limits: limits(read, arguments),
-            rules: RuleSettings::read(read, &arguments.rules),
+            rules,
             label_routing: read.choice(
                 "label-routing",
                 arguments.label_routing.as_deref(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flexinfer_core::callers::Callers;
 use flexinfer_core::cors::Origins;
+use flexinfer_core::hosts::Hosts;
 use flexinfer_core::limits::{Admission, Clamp, Policy, Rate};
 
 use super::reader::Reader;
@@ -26,6 +27,12 @@ pub struct RuleArguments {
     /// https://chat.example.com or http://localhost:*, or * for every page [FLEXINFER_CORS_ORIGINS]
     #[arg(long, value_name = "ORIGINS", help_heading = "Callers")]
     pub cors_origins: Option<String>,
+
+    /// Names that the gateway is asked by, with commas between them: llm.example.com, *.example.com for all below
+    /// it, or * for every name; where only this machine reaches it, others than its own are refused
+    /// [FLEXINFER_ALLOWED_HOSTS]
+    #[arg(long, value_name = "NAMES", help_heading = "Callers")]
+    pub allowed_hosts: Option<String>,
 
     /// Folder with the keys that engines want of their clients, one in each file; a Model names its own
     /// with config.apiKeySecret [FLEXINFER_ENGINE_SECRETS]
@@ -98,6 +105,18 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 /// The variable that holds the one key of everybody. A flag would show it to everybody on the machine.
 const TOKEN: &str = "PROXY_AUTH_TOKEN";
 
+/// Whose Models may name the keys of engines as they are called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SecretsOf {
+    /// Everybody's: whoever writes Models may read the folder.
+    #[default]
+    All,
+    /// Those of this namespace.
+    Namespace(String),
+    /// Nobody's.
+    Nobody,
+}
+
 /// Who may send how much.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSettings {
@@ -109,8 +128,12 @@ pub struct RuleSettings {
     pub token: Callers,
     /// The pages in browsers that may read answers.
     pub origins: Origins,
+    /// The names that the gateway is asked by; `None` where any will do.
+    pub hosts: Option<Hosts>,
     /// Where the keys that engines want are kept.
     pub engine_secrets: Option<PathBuf>,
+    /// Whose Models may name a key as it is called; those of other namespaces have keys of their own.
+    pub engine_secrets_of: SecretsOf,
     /// The authorities that engines' certificates may be signed by, in place of the system's.
     pub engine_ca: Option<PathBuf>,
     /// The limits that hold whoever asks.
@@ -152,6 +175,8 @@ impl RuleSettings {
             keys_file,
             token: Callers::of_token(&token),
             engine_secrets: read.path("engine-secrets", arguments.engine_secrets.as_deref()),
+            engine_secrets_of: SecretsOf::All,
+            hosts: hosts(read, arguments.allowed_hosts.as_deref()),
             engine_ca: read.path("engine-ca", arguments.engine_ca.as_deref()),
             origins: origins(read, arguments.cors_origins.as_deref()),
             policy: policy(read, arguments),
@@ -163,6 +188,23 @@ impl RuleSettings {
             clamp: clamp(read, arguments),
             admission: admission(read, arguments, default_max_tokens),
             default_max_tokens,
+        }
+    }
+}
+
+fn hosts<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    flag: Option<&str>,
+) -> Option<Hosts> {
+    let given = read.given("allowed-hosts", flag)?;
+    match given.text.parse::<Hosts>() {
+        Ok(hosts) => {
+            read.show("allowed-hosts", hosts.to_string());
+            Some(hosts)
+        }
+        Err(error) => {
+            read.complain(format!("{}: {error}", given.from));
+            None
         }
     }
 }

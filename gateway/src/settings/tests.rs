@@ -40,6 +40,25 @@ fn a_flag_wins_over_its_variable_and_a_variable_over_the_default() {
 }
 
 #[test]
+fn a_gateway_that_pages_could_be_led_to_is_asked_by_its_own_names() {
+    let hosts = |flags: &[&str], variables: &[(&str, &str)]| {
+        read(flags, variables).unwrap().rules.hosts.map(|hosts| hosts.to_string())
+    };
+    assert_eq!(hosts(&[], &[]).as_deref(), Some(""));
+    assert_eq!(hosts(&["--listen", "[::1]:80"], &[]).as_deref(), Some(""));
+    assert_eq!(hosts(&["--listen", "0.0.0.0:80"], &[]), None);
+    assert_eq!(hosts(&["--tls-cert", "a.pem", "--tls-key", "b.pem"], &[]), None);
+    let keyed = [("PROXY_AUTH_ENABLED", "true"), ("PROXY_AUTH_TOKEN", "secret")];
+    assert_eq!(hosts(&[], &keyed), None, "a page has no key");
+    let told = [("FLEXINFER_ALLOWED_HOSTS", "llm.example.com")];
+    for flags in [&[][..], &["--listen", "0.0.0.0:80"]] {
+        assert_eq!(hosts(flags, &told).as_deref(), Some("llm.example.com"));
+    }
+    let wrong = read(&["--allowed-hosts", "http://x"], &[]).unwrap_err().to_string();
+    assert!(wrong.contains("--allowed-hosts") && wrong.contains("no name of a host"), "{wrong}");
+}
+
+#[test]
 fn everything_that_is_wrong_is_told_at_once() {
     let flags = [
         "--listen",
@@ -145,6 +164,21 @@ fn the_pod_says_which_namespace_and_name_unless_somebody_else_does() {
     assert_eq!(settings.scope, Scope::Namespaces(vec!["a".into(), "b".into()]));
     assert_eq!(settings.name, "edge");
     assert_eq!(cluster(&["--all-namespaces"], &pod).unwrap().scope, Scope::All);
+}
+
+#[test]
+fn keys_of_engines_are_for_models_of_the_gateways_own_namespace() {
+    let pod = [("POD_NAMESPACE", "models")];
+    let of = |flags: &[&str], variables: &[(&str, &str)]| {
+        cluster(flags, variables).unwrap().serve.rules.engine_secrets_of
+    };
+    let namespace = |name: &str| SecretsOf::Namespace(name.to_owned());
+    assert_eq!(of(&[], &pod), namespace("models"));
+    assert_eq!(of(&["--all-namespaces"], &pod), namespace("models"));
+    assert_eq!(of(&["--namespace", "a", "--namespace", "b"], &pod), namespace("models"));
+    assert_eq!(of(&["--namespace", "a"], &pod), namespace("a"), "nobody else's are there");
+    assert_eq!(of(&["--all-namespaces"], &[]), SecretsOf::Nobody);
+    assert_eq!(read(&[], &[]).unwrap().rules.engine_secrets_of, SecretsOf::All);
 }
 
 #[test]

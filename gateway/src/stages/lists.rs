@@ -46,7 +46,7 @@ pub(crate) async fn answer(
         Page::OllamaVersion => ollama_version(),
         Page::OllamaShow => {
             let announced = announced_length(&session.req_header().headers);
-            let body = read::read(parts, session, context.started, announced, None).await?;
+            let body = read::read(parts, session, context, announced, None).await?;
             let body = body.ok_or(Rejection::ModelMissing)?;
             lists.ollama_show(&allowed.lookup(fleet, &Show::read(&body.received)?)?)
         }

@@ -1,6 +1,7 @@
 //! Reads the body, to its end or as far as it has to be known: under a deadline, a limit for one and a limit
 //! for all of them together.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -16,9 +17,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Stop;
 use super::receive::Call;
-use crate::context::Body;
+use crate::context::{Body, Context};
 use crate::parts::Parts;
-use crate::replay::{Held, Patience, Remaining, Rest, malformed};
+use crate::replay::{Held, Patience, Remaining, Rest, Whose, malformed};
 
 /// A body that is longer goes on to its engine as it comes, where that is possible.
 const STREAMED_ABOVE: u64 = 1024 * 1024;
@@ -74,11 +75,11 @@ pub(crate) fn early(session: &Session, call: &Call, named: bool) -> Option<Early
 /// The body and its part of the budget, read to its end or, where it may go on `early`, as far as it
 /// has to be known; `None` where the head says that there is none.
 ///
-/// `begun` is when its head was complete, `announced` how long the head says that it is.
+/// `announced` is how long the head says that it is.
 pub(crate) async fn read(
     parts: &Parts,
     session: &mut Session,
-    begun: std::time::Instant,
+    context: &Context,
     announced: Option<u64>,
     mut early: Option<Early>,
 ) -> Result<Option<Arrived>, Stop> {
@@ -89,7 +90,7 @@ pub(crate) async fn read(
     if !session.is_http2() && session.req_header().headers.contains_key(EXPECT) {
         session.write_continue_response().await.map_err(|_| Stop::ClientLeft)?;
     }
-    let mut arriving = Arriving::new(parts, announced, begun);
+    let mut arriving = Arriving::new(parts, announced, context.started, whose(session, context));
     let rest = loop {
         let rest = arriving.rest(&mut early);
         if rest.is_some() {
@@ -110,6 +111,12 @@ pub(crate) async fn read(
     Ok(Some(Arrived { received: arriving.whole(), rest, held: arriving.held }))
 }
 
+/// Whose share of the budget the body takes from.
+fn whose(session: &Session, context: &Context) -> Option<Whose> {
+    let address = session.client_addr().and_then(|address| address.as_inet());
+    Whose::of(context.ruled.caller.as_deref(), address.map(SocketAddr::ip))
+}
+
 struct Arriving<'a> {
     parts: &'a Parts,
     announced: Option<u64>,
@@ -121,14 +128,19 @@ struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    fn new(parts: &'a Parts, announced: Option<u64>, begun: std::time::Instant) -> Self {
+    fn new(
+        parts: &'a Parts,
+        announced: Option<u64>,
+        begun: std::time::Instant,
+        whose: Option<Whose>,
+    ) -> Self {
         Self {
             parts,
             announced,
             deadline: Instant::from_std(begun) + parts.limits.body_deadline,
             only: None,
             joined: BytesMut::new(),
-            held: parts.budget.open(),
+            held: parts.budget.open(whose),
         }
     }
 

@@ -6,14 +6,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use flexinfer_core::callers::without_key;
 use flexinfer_core::fleet::Fleet;
+use flexinfer_core::hosts::Hosts;
+use flexinfer_core::openai::BodyKind;
 use flexinfer_core::openai::apis::{ModelAt, Operation, Page};
 use flexinfer_core::openai::paths::{Asked, EngineCall, locate, unlisted};
 use flexinfer_core::openai::query;
 use flexinfer_core::rejection::Rejection;
 use http::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::spans::Spans;
@@ -44,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) model: Option<String>,
     /// What is asked for, if it is in the table of paths.
     pub(crate) operation: Option<&'static Operation>,
+    /// Whether it is asked for by the path in the table.
+    pub(crate) listed: bool,
     /// Path and query for the engine.
     pub(crate) path: String,
     /// What was taken off the path: `/model/<name>` as it was received.
@@ -97,26 +103,28 @@ pub(crate) fn receive(
         Asked::Page { page, name } => return Ok(Request::Page(page, name)),
         Asked::Engine(call) => call,
     };
-    let EngineCall { mut model, path, operation } = call;
+    let EngineCall { mut model, path, operation, listed } = call;
     if let Some(header) = head.headers.get(MODEL_ID) {
         model = Some(named(header)?);
     }
     if model.is_none() {
         match operation {
-            None => return Err(unlisted(head.method.as_str(), path).into()),
-            Some(Operation { model_at: ModelAt::Query, .. }) => {
+            Some(Operation { model_at: ModelAt::Query, .. }) if listed => {
                 model = query::model(uri.query().unwrap_or_default())?;
             }
-            Some(_) => {}
+            Some(_) if listed => {}
+            _ => return Err(unlisted(head.method.as_str(), path).into()),
         }
     }
-    if operation.is_some() {
+    if let Some(operation) = operation {
         readable(&head.headers)?;
+        let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        BodyKind::expect(operation.model_at, content_type)?;
     }
     let taken_off = uri.path().strip_suffix(path).unwrap_or(uri.path());
     let prefix = (!taken_off.is_empty()).then(|| taken_off.to_owned());
     let path = engine_url(parts, path, uri.query());
-    Ok(Request::Engine(Call { model, operation, path, prefix, announced }))
+    Ok(Request::Engine(Call { model, operation, listed, path, prefix, announced }))
 }
 
 /// Refuses a method that no engine shall see: TRACE answers with the keys it was sent, CONNECT opens a tunnel.
@@ -161,6 +169,9 @@ fn admit(
     context.in_flight = Some(parts.lifecycle.enter());
     let head = session.req_header();
     context.request_id = Some(request_id(&head.headers));
+    if let Some(hosts) = &parts.rules.hosts {
+        named_as_allowed(hosts, head)?;
+    }
     if parts.lifecycle.phase() == Phase::Closed {
         return Err(Rejection::ShuttingDown);
     }
@@ -189,6 +200,20 @@ fn admit(
     session.set_read_timeout(None);
     session.set_write_timeout(Some(parts.limits.silence));
     Ok(announced)
+}
+
+/// Refuses what is asked for by a name that is none of the gateway's: so does a page of a site whose name was
+/// made to lead here. Whoever names no host is no browser.
+fn named_as_allowed(hosts: &Hosts, head: &RequestHeader) -> Result<(), Rejection> {
+    let named = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let all = head.headers.get_all(HOST).iter().map(HeaderValue::as_bytes).chain(named);
+    for host in all {
+        if !std::str::from_utf8(host).is_ok_and(|host| hosts.allows(host)) {
+            let host = String::from_utf8_lossy(host).into_owned();
+            return Err(Rejection::HostNotAllowed { host });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the client wants to go on in a protocol that nobody could follow here. An engine that agreed would

@@ -92,7 +92,7 @@ pub(crate) async fn reject(
     if rejection.status() == 401 {
         head.insert_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))?;
     }
-    if rejection.status() == 415 {
+    if matches!(rejection, Rejection::CompressedBody { .. }) {
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
     if let Some(allow) = rejection.allow() {

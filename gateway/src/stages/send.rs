@@ -75,7 +75,7 @@ pub(crate) fn send(
     }
     let Some(body) = context.body.as_mut() else { return Ok(()) };
     let rest = body.rest.take();
-    let upload = upload(body, name)?;
+    let upload = upload(body, name.filter(|_| target.listed || body.understood.model().is_some()))?;
     let coming = rest.as_ref().map_or(Some(0), Rest::length);
     frame(head, coming.map(|coming| upload.len() as u64 + coming))?;
     context.attempt.streams = rest.is_some();

@@ -37,10 +37,8 @@ pub(crate) async fn understand(
     if operation.is_some() {
         return understood;
     }
-    // The model was named elsewhere and the path is in no table: what cannot be read, or names no model,
-    // is none of our business.
-    let named = understood.ok().filter(|body| body.model().is_some());
-    Ok(named.unwrap_or(Understood::Opaque))
+    // The model was named elsewhere and the path is in no table: what cannot be read is none of our business.
+    Ok(understood.unwrap_or(Understood::Opaque))
 }
 
 /// Finds out what the request asks of the choice of its engine, by the strategy of its model.

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use flexinfer_core::callers::Callers;
+use flexinfer_core::hosts::Hosts;
 use flexinfer_gateway::admin::{self, Guard, Pages};
 use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::lifecycle::Phase;
@@ -13,6 +14,7 @@ use flexinfer_testkit::client::{Answer, Client, request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::Origin;
 
+use crate::callers::callers;
 use crate::world::{BOUND, World, model};
 
 async fn get(address: SocketAddr, path: &str) -> Answer {
@@ -98,9 +100,40 @@ async fn where_anybody_reaches_the_port_only_key_holders_see_the_debug_pages() {
         client.send(&request("GET", "/debug/config", headers, b"")).await.unwrap();
         client.answer().await.unwrap().status()
     };
+    let some = "callers: [{name: b, sha256: 81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9, models: [m]}]";
+    let limited = Guard::Keyed(Some(Keys::fixed(callers(some))));
+    let with_it = [("authorization", "Bearer bob")];
+    assert_eq!(shown(limited, &with_it).await, 403, "it tells of models that Bob may not know of");
     let keys = || Guard::Keyed(Some(Keys::fixed(Callers::of_token("secret"))));
     assert_eq!(shown(keys(), &[]).await, 401);
     assert_eq!(shown(keys(), &[("authorization", "Bearer secret")]).await, 200);
     assert_eq!(shown(Guard::Keyed(None), &[]).await, 403);
     assert_eq!(shown(Guard::Open, &[]).await, 200);
+    let own = || Guard::Local(Hosts::default());
+    assert_eq!(shown(own(), &[]).await, 200);
+}
+
+#[tokio::test]
+async fn http_23_a_page_that_was_led_here_sees_no_debug_page() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let pages = Pages {
+        metrics: Arc::clone(&world.metrics),
+        refresh: Arc::new(|| ()),
+        lifecycle: Arc::clone(&world.lifecycle),
+        settings: Arc::default(),
+        models: Arc::new(|| serde_json::json!([])),
+        guard: Guard::Local(Hosts::default()),
+    };
+    let admin = admin::start(listener, pages).unwrap();
+    for (host, status) in [("evil.example", 403), ("localhost", 200), ("127.0.0.1:9090", 200)] {
+        for page in ["/debug/config", "/debug/models"] {
+            let mut client = Client::connect(admin.address).await.unwrap();
+            let bytes = format!("GET {page} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            client.send(bytes.as_bytes()).await.unwrap();
+            let answer = client.answer_to("GET").await.unwrap();
+            assert_eq!(answer.status(), status, "{host}: {}", answer.text());
+        }
+    }
 }

@@ -282,3 +282,30 @@ async fn sec_04_unknown_names_and_keys_leave_nothing_behind() {
     }
     assert_eq!(series(), before);
 }
+
+#[tokio::test]
+async fn sec_04_no_spelling_of_a_parked_name_is_a_series_of_its_own() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let mut parked = model("sleeper", None);
+    parked.effective.parked = true;
+    let world = World::new(engine.address, vec![model("m", None), parked]);
+    let asked = async |name: &str| {
+        let body = format!(r#"{{"model":"{name}"}}"#);
+        let answer = ask(&world, "POST", CHAT, &[], body.as_bytes()).await;
+        let said = answer.json()["error"]["message"].to_string();
+        assert!(answer.status() == 404 && said.contains("parked"), "{name}: {said}");
+    };
+    let series = || {
+        let page = String::from_utf8(world.metrics.page().unwrap()).unwrap();
+        let names =
+            page.lines().filter_map(|line| line.split_once("model=\"")?.1.split('"').next());
+        names.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+    };
+    for name in
+        ["sleeper", "SLEEPER", "sLeEpEr", "sleeper:latest", "Default/Sleeper", "default/sleeper"]
+    {
+        asked(name).await;
+    }
+    let expected = ["m", "sleeper"].map(str::to_owned).into();
+    assert!(eventually_async(BOUND, || async { series() == expected }).await, "{:?}", series());
+}

@@ -83,28 +83,6 @@ async fn http_02_framing_that_is_not_certain_is_refused_and_nothing_of_it_sent_o
 }
 
 #[tokio::test]
-async fn http_04_a_body_that_nobody_read_is_no_request() {
-    let (engine, world) = world().await;
-    let hidden = b"GET /model/m/admin HTTP/1.1\r\nHost: x\r\n\r\n";
-    let unread: [(&str, &[(&str, &str)]); 3] = [
-        ("/v1/nowhere", &[]),
-        (CHAT, &[("X-Model-ID", "nobody")]),
-        (CHAT, &[("Content-Encoding", "gzip")]),
-    ];
-    for (path, headers) in unread {
-        let mut client = Client::connect(world.address).await.unwrap();
-        let first = request("POST", path, headers, hidden);
-        client.send(&[first, request("GET", "/v1/models", &[], b"")].concat()).await.unwrap();
-        let status = client.answer().await.unwrap().status();
-        assert!([404, 415].contains(&status), "{status}");
-        if let Ok(second) = client.answer_to("GET").await {
-            assert_eq!(second.json()["object"], "list", "{path}: the body was read as a request");
-        }
-    }
-    assert_eq!(engine.connections(), 0);
-}
-
-#[tokio::test]
 async fn http_16_head_is_get_without_a_body_and_what_opens_tunnels_is_refused() {
     let (engine, world) = world().await;
     let mut client = Client::connect(world.address).await.unwrap();

@@ -347,7 +347,7 @@ impl World {
         for model in fleet.all() {
             desk.set_engine(model.name(), engine);
         }
-        let budget = Budget::new(budget);
+        let budget = Budget::new(budget, limits.max_body);
         let lifecycle = Lifecycle::new();
         let metrics = Metrics::new().unwrap();
         let certificates = tls.map(|files| Certificates::follow(&files, &metrics).unwrap());

@@ -3,8 +3,9 @@
 //! understands a request, on bytes from anybody.
 //!
 //! One reading of the body must be the only one possible, since the engine reads it again with a
-//! parser of its own: so a key that policy reads may appear once, and nothing that some parser
-//! accepts and another does not (bad UTF-8, deep nesting, trailing bytes, NaN) passes.
+//! parser of its own: so a key that policy reads may appear once and in one spelling (some parsers know
+//! no case), and nothing that some parser accepts and another does not (bad UTF-8, deep nesting,
+//! trailing bytes, NaN) passes.
 
 mod conversation;
 mod depth;
@@ -21,7 +22,7 @@ pub(crate) use excerpt::{Excerpt, string};
 pub use keys::Key;
 
 use crate::rejection::Rejection;
-use keys::Object;
+use keys::{Misspelled, Object};
 
 /// The deepest nesting of arrays and objects that is accepted.
 pub const DEEPEST: usize = 128;
@@ -68,6 +69,9 @@ impl Facts {
         };
         if let Some(key) = object.duplicate {
             return Err(Rejection::DuplicateKey { key: key.into() });
+        }
+        if let Some(Misspelled { key, spelled }) = object.misspelled {
+            return Err(Rejection::MisspelledKey { key: key.into(), spelled });
         }
 
         let spans = Vec::with_capacity(object.fields.len());

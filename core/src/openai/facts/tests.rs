@@ -85,6 +85,30 @@ fn body_01_duplicate_model_key_is_refused() {
 }
 
 #[test]
+fn body_01_a_key_that_some_readers_take_for_the_model_is_refused() {
+    let misspelled =
+        |key, spelled: &str| Err(Rejection::MisspelledKey { key, spelled: spelled.to_owned() });
+    for (body, key, spelled) in [
+        (r#"{"model":"small","Model":"big"}"#, "model", "Model"),
+        (r#"{"MODEL":"big","model":"small"}"#, "model", "MODEL"),
+        (r#"{"model":"small","mod\u0045l":"big"}"#, "model", "modEl"),
+        (r#"{"Model":"big"}"#, "model", "Model"),
+        (r#"{"model":"m","Max_Tokens":9}"#, "max_tokens", "Max_Tokens"),
+        (r#"{"model":"m","max_to\u212aens":9}"#, "max_tokens", "max_to\u{212a}ens"),
+        (r#"{"model":"m","me\u017f\u017fages":[]}"#, "messages", "meſſages"),
+        (r#"{"model":"m","meſſages":[]}"#, "messages", "meſſages"),
+        (r#"{"model":"m","STREAM":true}"#, "stream", "STREAM"),
+        (r#"{"model":"m","N":9}"#, "n", "N"),
+        (r#"{"model":"m","cachekey":"x"}"#, "cacheKey", "cachekey"),
+        (r#"{"model":"m","DocumentContext":"x"}"#, "documentContext", "DocumentContext"),
+    ] {
+        assert_eq!(read(body), misspelled(key, spelled), "{body}");
+    }
+    let others = r#"{"model":"m","Modell":1,"ı":2,"Temperature":1,"métadata":2,"x":{"Model":3},"cacheKey":"k"}"#;
+    assert_eq!(read(others).unwrap().model.unwrap().name, "m");
+}
+
+#[test]
 fn body_01_repeated_keys_that_nothing_reads_pass() {
     let body = r#"{"model":"m","x":1,"x":2,"messages":[{"role":"user","role":"user"}],"tools":[{"model":1,"model":2}]}"#;
     assert_eq!(read(body).unwrap().model.unwrap().name, "m");

@@ -241,6 +241,9 @@ impl FormScanner {
                     "a part's Content-Disposition is something else than form-data",
                 ));
             }
+            Kind::CodedName => {
+                return Err(invalid("a part's name is coded (name*=); send it as name=\"…\""));
+            }
         };
         Ok(Step { used: content, more: true })
     }

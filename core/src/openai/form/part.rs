@@ -39,6 +39,8 @@ pub(super) enum Kind {
     Other,
     /// It has a disposition, and a form's parts have another.
     NoFormData,
+    /// Its name is coded or cut in pieces (`name*=utf-8''model`), which some readers know and others do not.
+    CodedName,
 }
 
 /// What a part with these headers is.
@@ -59,6 +61,9 @@ pub(super) fn kind(headers: &[u8]) -> Kind {
         if name == "name" {
             // Readers disagree on which of two names counts; the model must be seen either way.
             field = field.max(Field::named(&value));
+        }
+        if name.starts_with("name*") {
+            return Kind::CodedName;
         }
         file |= name == "filename" || name == "filename*";
     }

@@ -173,6 +173,17 @@ fn models_that_disagree_are_refused_and_equal_ones_all_found() {
 }
 
 #[test]
+fn body_01_a_coded_name_is_refused() {
+    for name in ["name*=utf-8''model", "name=\"x\"; name*=utf-8''mode%6c", "name*0=mo; name*1=del"]
+    {
+        let part = format!("--XB\r\nContent-Disposition: form-data; {name}\r\n\r\nbig\r\n");
+        let refused = scan(body(&[field("model", "small").as_bytes(), part.as_bytes()]));
+        let said = refused.expect_err("refused").message();
+        assert!(said.contains("name is coded"), "{name}: {said}");
+    }
+}
+
+#[test]
 fn a_form_that_cannot_be_read_is_refused() {
     let cut = field("model", "m");
     let no_blank_line = "--XB\r\nContent-Disposition: form-data; name=\"model\"\r\n--XB--\r\n";

@@ -26,9 +26,11 @@ pub struct EngineCall<'a> {
     pub model: Option<String>,
     /// The path that the engine gets, as it was received but for the model's prefix.
     pub path: &'a str,
-    /// The operation at that path. `None` for a path that is in no table, which may go to the model
-    /// that the path or `X-Model-ID` names and to no other: see [`unlisted`].
+    /// The operation at that path, if it is one.
     pub operation: Option<&'static Operation>,
+    /// Whether the path itself is in the table. Any other may go to the model that the path or
+    /// `X-Model-ID` names and to no other: see [`unlisted`].
+    pub listed: bool,
 }
 
 /// Where a path leads, whatever the method.
@@ -43,6 +45,10 @@ pub struct Place<'a> {
 enum At {
     Own(&'static Own),
     Operation(&'static Operation),
+    /// An operation as engines offer it beside the listed path, without `/v1`: it has the same rules.
+    Beside(&'static Operation),
+    /// An operation's path in another spelling, which some engines take for it.
+    Misspelled(&'static Operation),
     Unlisted,
     /// A model's prefix without a name, or a path that leads out of it.
     Nowhere,
@@ -66,12 +72,27 @@ pub fn locate(path: &str, knows: impl Fn(&str) -> bool) -> Place<'_> {
 
 /// The operation of an engine at `path`, which begins with `/`.
 fn engines(path: &str) -> At {
-    let exact = OPERATIONS.iter().find(|operation| operation.path == path);
-    match exact.or_else(|| OPERATIONS.iter().find(|operation| fits(operation.path, path))) {
-        Some(operation) => At::Operation(operation),
-        None if named::has_dot_segment(path) => At::Nowhere,
-        None => At::Unlisted,
+    if let Some(operation) = listed(path) {
+        return At::Operation(operation);
     }
+    if named::has_dot_segment(path) {
+        return At::Nowhere;
+    }
+    let plain = named::plain(path);
+    if let Some(operation) = plain.as_deref().and_then(listed) {
+        return At::Misspelled(operation);
+    }
+    let beside = |path: &str| listed(&format!("/v1{path}")).filter(|found| found.makes_text());
+    match (beside(path), plain.as_deref().and_then(beside)) {
+        (Some(operation), _) => At::Beside(operation),
+        (None, Some(operation)) => At::Misspelled(operation),
+        (None, None) => At::Unlisted,
+    }
+}
+
+fn listed(path: &str) -> Option<&'static Operation> {
+    let exact = OPERATIONS.iter().find(|operation| operation.path == path);
+    exact.or_else(|| OPERATIONS.iter().find(|operation| fits(operation.path, path)))
 }
 
 fn leads_to_own(own: &Own, path: &str) -> bool {
@@ -98,7 +119,9 @@ impl<'a> Place<'a> {
     pub fn dialect(&self) -> Dialect {
         match self.at {
             At::Own(own) => own.dialect,
-            At::Operation(operation) => operation.dialect(),
+            At::Operation(operation) | At::Beside(operation) | At::Misspelled(operation) => {
+                operation.dialect()
+            }
             At::Unlisted | At::Nowhere => Dialect::guessed(self.path),
         }
     }
@@ -116,13 +139,21 @@ impl<'a> Place<'a> {
                 allowed(method, own.methods)?;
                 return Ok(Asked::Page { page: own.page, name: name_at(own, self.path) });
             }
+            At::Misspelled(operation) => {
+                let nearest = Some(operation.path).filter(|path| !path.contains('{'));
+                return Err(Rejection::PathNotFound { path: self.path.to_owned(), nearest });
+            }
             At::Operation(operation) => {
                 allowed(method, operation.methods)?;
                 Some(operation)
             }
+            At::Beside(operation) => {
+                allowed(method, operation.methods).is_ok().then_some(operation)
+            }
             At::Unlisted => None,
         };
-        Ok(Asked::Engine(EngineCall { model: self.model, path: self.path, operation }))
+        let listed = matches!(self.at, At::Operation(_));
+        Ok(Asked::Engine(EngineCall { model: self.model, path: self.path, operation, listed }))
     }
 }
 

@@ -35,3 +35,12 @@ pub(super) fn cut(
 pub(super) fn has_dot_segment(path: &str) -> bool {
     decoded(path).split(['/', '\\']).any(|segment| matches!(segment, "." | ".."))
 }
+
+/// `path` as an engine that is not strict reads it: decoded once, with single slashes and none at its
+/// end, in small letters. `None` if that is what it is.
+pub(super) fn plain(path: &str) -> Option<String> {
+    let decoded = decoded(path).to_ascii_lowercase();
+    let parts = decoded.split('/').filter(|part| !part.is_empty());
+    let plain: String = parts.flat_map(|part| ["/", part]).collect();
+    (plain != path).then_some(plain)
+}

@@ -47,6 +47,7 @@ fn every_listed_path_is_found_and_takes_its_methods_only() {
         for method in operation.methods.split(", ") {
             let call = call(method, &path);
             assert_eq!((call.model, call.path, call.operation), (None, &*path, Some(operation)));
+            assert!(call.listed, "{path}");
         }
         let refused = asked("PUT", &path).expect_err("refused");
         assert_eq!((refused.status(), refused.allow()), (405, Some(operation.methods)), "{path}");
@@ -76,9 +77,8 @@ fn a_part_of_a_path_is_one_part_and_not_none() {
     let api = |path| call("GET", path).operation.map(|operation| operation.path);
     assert_eq!(api("/v1/responses/resp_1"), Some("/v1/responses/{id}"));
     assert_eq!(api("/v1/responses/resp_1/input_items"), Some("/v1/responses/{id}/input_items"));
-    for path in ["/v1/responses/", "/v1/responses/a/b", "/v1/responses//cancel"] {
-        assert_eq!(api(path), None, "{path}");
-    }
+    assert_eq!(api("/v1/responses/a/b"), None);
+    assert_eq!(message("GET", "/v1/responses/").0, 404);
     assert_eq!(message("GET", "/v1/responses/..").0, 404);
     assert_eq!(message("GET", "/v1/responses/%2e%2e/input_items").0, 404);
 }
@@ -215,11 +215,56 @@ fn http_14_a_path_that_is_slightly_wrong_is_answered_with_the_right_one() {
         "/v1//chat/completions",
         "/chat/completions",
         "/v1/chat/completion",
+        "/v1/chat/%63ompletions",
+        "/V1/Chat/Completions",
+        "/%63hat/completions",
     ] {
-        assert_eq!(call("POST", path).operation, None);
-        let said = unlisted("POST", path).message();
+        let said = match asked("POST", path) {
+            Ok(Asked::Engine(call)) if !call.listed => unlisted("POST", path).message(),
+            Ok(other) => panic!("{path}: {other:?}"),
+            Err(rejection) => rejection.message(),
+        };
         assert!(said.ends_with("did you mean /v1/chat/completions?"), "{path}: {said}");
     }
     let long = format!("/v1/{}", "x".repeat(1_000_000));
     assert!(unlisted("POST", &long).message().len() < 300);
+}
+
+#[test]
+fn http_14_another_spelling_of_an_operation_is_no_second_door_to_it() {
+    for path in [
+        "/model/m/v1/chat/%63ompletions",
+        "/model/m/%76%31/%63%68%61%74/%63%6f%6d%70%6c%65%74%69%6f%6e%73",
+        "/model/m/v1%2Fchat/completions",
+        "/model/m//v1/chat/completions",
+        "/model/m/v1/chat/completions//",
+        "/model/m/v1/CHAT/completions",
+        "/model/m/%63hat/completions",
+    ] {
+        assert_eq!(message("POST", path).0, 404, "{path}");
+    }
+    let said = message("POST", "/model/m/%63ompletion").1;
+    assert!(said.ends_with("did you mean /completion?"), "{said}");
+    // Its engine would decode it to another class, which has the same rules.
+    assert_eq!(
+        call("GET", "/model/m/object_info/My%20Node").operation.expect("listed").api,
+        Api::ComfyUi
+    );
+    assert_eq!(call("GET", "/model/m/a%20page//x/").operation, None);
+}
+
+#[test]
+fn http_14_what_engines_offer_without_v1_has_the_same_rules() {
+    for (path, api) in [
+        ("/model/m/chat/completions", Api::Chat),
+        ("/model/m/completions", Api::Completions),
+        ("/model/m/responses", Api::Responses),
+    ] {
+        let call = call("POST", path);
+        let model = call.model.as_deref();
+        assert_eq!((model, call.operation.map(|found| found.api)), (Some("m"), Some(api)));
+        assert!(!call.listed && path.ends_with(call.path), "{path}");
+    }
+    assert_eq!(call("GET", "/model/m/embeddings").operation, None, "a page of ComfyUI's");
+    assert_eq!(call("GET", "/model/m/completions").operation, None, "a page of an engine's");
 }

@@ -41,7 +41,7 @@ pub(super) async fn follow(life: &Life, backend: Backend) -> Result<Infallible, 
         backend.launch(life.model(), &placement).map_err(|error| failures::not_launched(&error))?;
     let (secret, spoken) = (key_of_engine(life.model()), Spoken::to(life.model()));
     let secrets = &life.shared.settings.secrets;
-    let way = |address| Way::new(address, &spoken, secret.as_deref(), secrets);
+    let way = |address| Way::new(address, &spoken, life.secret(secret.as_deref()), secrets);
     let address = appear(&resolve(&launch).await?, &launch, &way).await?;
     loop {
         // Said again when it is back: it may be another process, which has nothing of what was loaded before.

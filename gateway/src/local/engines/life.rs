@@ -21,6 +21,7 @@ use super::output::Output;
 use super::supervised::{Order, StartError, Supervised};
 use super::{Shared, external, failures, file_name, gpus, memory, programs, weights};
 use crate::adapters;
+use crate::secrets::Secret;
 use crate::way::Way;
 
 /// How often an engine is started again at once because somebody was faster to take its port.
@@ -124,6 +125,11 @@ impl Life {
             .await
     }
 
+    /// The key called `name` as one of this model's.
+    pub(super) fn secret<'a>(&'a self, name: Option<&'a str>) -> Option<Secret<'a>> {
+        name.map(|name| Secret { namespace: &self.id.namespace, name })
+    }
+
     /// Starts the engine once and follows it to its end.
     async fn attempt(&self, backend: Backend, model: &ModelPlace) -> Result<Infallible, End> {
         let launch = self.launch(backend, model.clone())?;
@@ -136,7 +142,7 @@ impl Life {
         let serving = async {
             let loading = Loading {
                 backend,
-                way: Way::new(address, &spoken, secret.as_deref(), secrets),
+                way: Way::new(address, &spoken, self.secret(secret.as_deref()), secrets),
                 launch: &launch,
                 output: &self.output,
                 progress: |step| self.progress(step),
