@@ -20,10 +20,11 @@ use super::seen::{Followed, Seen};
 use crate::controller::controller;
 use crate::crds::{Models, model};
 use crate::gateway::{Gateway, start};
+use crate::rights::Account;
 use crate::shared::World;
 
-/// The accounts of our programs, by which their writes are told from everybody else's.
-const ACCOUNTS: [&str; 2] = ["controller", "gateway"];
+/// The chart's accounts of our programs, by which their writes are told from everybody else's.
+const ACCOUNTS: [Account; 2] = [Account::Controller, Account::Gateway];
 
 /// How many looks in a row must find nothing new until it is believed that nothing comes any more.
 const LOOKS: u32 = 3;
@@ -49,10 +50,8 @@ impl Crowd {
         let nodes = Pretence::start(&world.cluster, nodes).await.unwrap();
         let models = Models::of(world).await;
         let folder = tempdir().unwrap();
-        let [of_controller, of_gateway] = ACCOUNTS.map(|account| {
-            let models = &models;
-            async move { with_every_right(models, account).await }
-        });
+        let [of_controller, of_gateway] =
+            ACCOUNTS.map(|account| models.world.kubeconfig_of(account));
         let (of_controller, of_gateway) = (of_controller.await, of_gateway.await);
         let namespace = models.world.namespace.clone();
         let log = folder.path().join("controller.log");
@@ -106,8 +105,7 @@ impl Crowd {
 
     /// What our programs wrote so far; who leads has to say so again and again.
     pub(super) fn writes(&self) -> Vec<Write> {
-        let namespace = &self.models.world.namespace;
-        let users = ACCOUNTS.map(|name| format!("system:serviceaccount:{namespace}:{name}"));
+        let users = ACCOUNTS.map(|account| account.user(&self.models.world));
         let ours = |write: &Write| users.contains(&write.user) && write.resource != "leases";
         self.models.world.cluster.writes().unwrap().into_iter().filter(ours).collect()
     }
@@ -164,17 +162,6 @@ impl Crowd {
     fn number(&self) -> u32 {
         u32::try_from(self.size.models).unwrap()
     }
-}
-
-/// A kubeconfig by which a program is an account that may do anything: what is counted is who writes.
-async fn with_every_right(models: &Models, account: &str) -> std::path::PathBuf {
-    let namespace = &models.world.namespace;
-    models.succeed(&["create", "serviceaccount", account], "").await;
-    let subject = format!("--serviceaccount={namespace}:{account}");
-    let binding = format!("{namespace}-{account}");
-    let bind = ["create", "clusterrolebinding", &binding, "--clusterrole=cluster-admin", &subject];
-    models.succeed(&bind, "").await;
-    models.world.cluster.kubeconfig_of(namespace, account).await.unwrap()
 }
 
 /// A Deployment as somebody would write it.

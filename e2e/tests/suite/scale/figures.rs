@@ -4,15 +4,31 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use flexinfer_crds::Quantity;
 use flexinfer_e2e::Write;
+use serde_json::Value;
 
 use super::Size;
+use crate::crds::checkout;
 
 /// Resident memory in KiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) controller: u64,
     pub(super) gateway: u64,
+}
+
+impl Memory {
+    /// What the chart lets a program have is twice what it took, or more.
+    pub(super) fn leaves_room(&self) {
+        let text = std::fs::read_to_string(checkout().join("chart/values.yaml")).unwrap();
+        let values: Value = serde_saphyr::from_str(&text).unwrap();
+        for (program, taken) in [("controller", self.controller), ("proxy", self.gateway)] {
+            let limit = values[program]["resources"]["limits"]["memory"].as_str().unwrap();
+            let allowed = Quantity::new(limit).bytes().unwrap() / 1024;
+            assert!(2 * taken < allowed, "{program} took {taken} KiB of the {limit} it may have");
+        }
+    }
 }
 
 pub(super) struct Figures<'a> {
