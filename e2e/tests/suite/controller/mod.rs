@@ -17,3 +17,4 @@ mod unknown;
 mod weights;
 
 pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};
+pub(crate) use hub::FakeHub;

@@ -11,6 +11,9 @@ metadata:
   name: hello
 spec:
   backend: simulator
+  source: HF://org/name
+  cache:
+    size: 1Gi
   serverless:
     idleTimeout: 6s
   config:
@@ -24,8 +27,7 @@ async fn from_helm_install_to_helm_uninstall() {
     person.installs_the_chart().await;
     person.sees_the_agent_label_the_nodes().await;
 
-    let advice =
-        person.is_refused(&MODEL.replace("simulator", "simulatr\n  source: HF://org/model")).await;
+    let advice = person.is_refused(&MODEL.replace("simulator", "simulatr")).await;
     assert!(advice.contains("did you mean `simulator`"), "{advice}");
     person.applies(MODEL).await;
     person.sees("hello", "Idle").await;
@@ -43,11 +45,15 @@ async fn from_helm_install_to_helm_uninstall() {
     person.sees("hello", "Ready").await;
 
     person.changes_the_image_of("hello", person::NEXT_IMAGE).await;
-    person.sees_pods_with("hello", person::NEXT_IMAGE).await;
+    person.sees_no_pods_without(person::NEXT_IMAGE, "hello").await;
     person.asks("hello").await;
 
+    let owned = person.looks_what_belongs_to("hello").await;
+    let kinds = ["Deployment", "ReplicaSet", "Service", "Job", "Pod"];
+    owned.has(&kinds);
+    owned.has(&["PersistentVolumeClaim", "PersistentVolume"]);
     person.deletes("hello").await;
-    person.sees_nothing_left_of("hello").await;
+    owned.are_gone().await;
 
     person.uninstalls_the_chart().await;
 }

@@ -10,7 +10,9 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::process::Command;
 
+use crate::controller::FakeHub;
 use crate::crds::checkout;
+use crate::owned::Owned;
 use crate::shared::{eventually, start};
 
 const NAMESPACE: &str = "models";
@@ -22,6 +24,8 @@ pub(crate) struct Person {
     kubelet: Kubelet,
     cluster: Cluster,
     client: Client,
+    /// Where weights come from.
+    hub: FakeHub,
 }
 
 impl Person {
@@ -31,29 +35,22 @@ impl Person {
         let nodes = ["first", "second"].map(Node::new).into();
         let kubelet = Kubelet::start(&cluster, nodes, images).await.unwrap();
         let client = cluster.client().unwrap();
-        Self { cluster, kubelet, client }
+        Self { cluster, kubelet, client, hub: FakeHub::start().await }
     }
 
     pub(crate) async fn installs_the_chart(&self) {
         let chart = checkout().join("chart");
-        let (proxy, controller, node) = (
+        let settings = [
             format!("proxy.image={}", images::GATEWAY),
             format!("controller.image={}", images::CONTROLLER),
+            format!("controller.env.HF_ENDPOINT={}", self.hub.url()),
             format!("node.image={}", images::NODE),
-        );
+            // A kube-scheduler of its own is a story of the nodes'.
+            "scheduler.enabled=true,scheduler.kubeScheduler.enabled=false".to_owned(),
+        ];
         let mut install = vec!["install", "flexinfer", chart.to_str().unwrap()];
         install.extend(["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=3m"]);
-        install.extend([
-            "--set",
-            // A kube-scheduler of its own is a story of the nodes'.
-            "scheduler.enabled=true,scheduler.kubeScheduler.enabled=false",
-            "--set",
-            &proxy,
-            "--set",
-            &controller,
-            "--set",
-            &node,
-        ]);
+        install.extend(settings.iter().flat_map(|setting| ["--set", setting]));
         let installed = self.cluster.helm().run(&install).await.unwrap();
         assert!(installed.success, "{}\n{}", installed.stderr, self.logs());
         assert!(installed.stdout.contains("kubectl apply"), "{}", installed.stdout);
@@ -146,32 +143,32 @@ impl Person {
         self.kubectl(&["patch", "model", model, "--type=merge", "--patch", &patch], "").await;
     }
 
-    pub(crate) async fn sees_pods_with(&self, model: &str, image: &str) {
+    /// Waits until the change is rolled out: whoever answers from now on has the image.
+    pub(crate) async fn sees_no_pods_without(&self, image: &str, model: &str) {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let of_model = ListParams::default().labels(&format!("flexinfer.ai/model={model}"));
-        eventually("the engine's Deployment has the image", async || {
-            let deployment = deployments.list(&of_model).await.unwrap().items.pop()?;
-            let containers = deployment.spec.template.spec?.containers;
-            containers.iter().any(|engine| engine.image.as_deref() == Some(image)).then_some(())
+        let has = |spec: Option<&v1::PodSpec>| {
+            let mut containers = spec.into_iter().flat_map(|spec| &spec.containers);
+            containers.any(|engine| engine.image.as_deref() == Some(image))
+        };
+        eventually("the change is rolled out", async || {
+            let deployment = deployments.get(model).await.unwrap();
+            let seen = deployment.status.and_then(|status| status.observed_generation);
+            let changed = has(deployment.spec.template.spec.as_ref());
+            let followed = changed && seen == deployment.metadata.generation;
+            let pods = self.pods_of(model).await;
+            (followed && pods.iter().all(|pod| has(pod.spec.as_ref()))).then_some(())
         })
         .await;
+    }
+
+    pub(crate) async fn looks_what_belongs_to(&self, model: &str) -> Owned {
+        Owned::by(self.cluster.kubectl(), NAMESPACE, model).await
     }
 
     pub(crate) async fn deletes(&self, model: &str) {
         self.kubectl(&["delete", "model", model, "--wait", "--timeout=60s"], "").await;
         let models: Api<Model> = Api::namespaced(self.client.clone(), NAMESPACE);
         assert!(models.get_opt(model).await.unwrap().is_none(), "{model} is still there");
-    }
-
-    pub(crate) async fn sees_nothing_left_of(&self, model: &str) {
-        let kinds =
-            "deployments,replicasets,pods,services,endpointslices,jobs,persistentvolumeclaims";
-        let label = format!("--selector=flexinfer.ai/model={model}");
-        eventually("all that it owned is gone", async || {
-            let left = self.kubectl(&["get", kinds, &label, "--output=name"], "").await.stdout;
-            left.is_empty().then_some(())
-        })
-        .await;
     }
 
     /// The definitions stay, and with them what others ask for; everything else goes.
