@@ -3,6 +3,7 @@
 mod admission;
 mod arguments;
 mod benchmarks;
+mod farewell;
 mod objects;
 
 use std::sync::Arc;
@@ -106,7 +107,7 @@ async fn act(
         () = &mut stop => return Ok(()),
     };
     let leadership = holder.as_ref().map_or(Leadership::alone(), Holder::leadership);
-    let reconciler = Reconciler::new(client, world, settings, leadership, metrics);
+    let reconciler = Reconciler::new(client.clone(), world, settings, leadership, metrics);
     let stopped = tokio::select! {
         () = reconciler.work(arguments.concurrency.get()) => false,
         () = hold(holder.as_mut()) => false,
@@ -114,12 +115,27 @@ async fn act(
     };
     // Nothing is on its way any more, so another may begin at once.
     drop(reconciler);
+    if stopped {
+        say_farewell(&client, &arguments.namespace).await;
+    }
     match (stopped, holder) {
         (true, Some(holder)) => holder.give_up().await,
         (true, None) => {}
         (false, _) => anyhow::bail!("the lead was lost; another controller may act now"),
     }
     Ok(())
+}
+
+/// What is left to do for the namespace that this process is in, before it may not do so any more.
+async fn say_farewell(client: &Client, namespace: &str) {
+    let told = tokio::time::timeout(LINGER, farewell::let_go(client, namespace)).await;
+    match told {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "whether the namespace is being deleted is not known");
+        }
+        Err(_) => tracing::warn!("the Models of the namespace were not let go in time"),
+    }
 }
 
 /// Keeps the lead; returns when it is lost, and never where there is none to keep.

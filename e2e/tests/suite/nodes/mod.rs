@@ -5,3 +5,4 @@ mod cloud;
 mod installed;
 mod measuring;
 mod moving;
+mod removing;
