@@ -28,6 +28,9 @@ pub(super) enum Error {
     /// Something that is not the model's has the name.
     #[error("{0}")]
     Taken(String),
+    /// An object of a deleted Model of the same name is still there.
+    #[error("{0} of the Model before is still being removed")]
+    Outlived(String),
     /// The server did not answer.
     #[error("cannot {act}: no answer within {limit:?}")]
     Silent {
@@ -47,7 +50,7 @@ impl Error {
                 kube::Error::Api(status) => (act, status),
                 _ => return None,
             },
-            Self::LeadLost | Self::Silent { .. } => return None,
+            Self::LeadLost | Self::Outlived(_) | Self::Silent { .. } => return None,
         };
         let about_the_object = (400..500).contains(&status.code) && !PASSING.contains(&status.code);
         about_the_object
@@ -72,7 +75,8 @@ impl Error {
 
     /// Whether it is about one object; others may be taken.
     pub(super) fn is_refusal(&self) -> bool {
-        self.trouble().is_some() || self.is_conflict() || self.is_absence()
+        let outlived = matches!(self, Self::Outlived(_));
+        outlived || self.trouble().is_some() || self.is_conflict() || self.is_absence()
     }
 
     /// Whether somebody else wrote the object meanwhile.

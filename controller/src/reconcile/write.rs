@@ -128,6 +128,9 @@ impl Writer {
             return Ok(());
         };
         if !belongs_with(there, wanted.meta()) {
+            if is_of_the_model_before(there, wanted.meta()) {
+                return Err(Error::Outlived(format!("{kind} {name}")));
+            }
             return Err(Error::Taken(taken(&kind, there)));
         }
         let entries = there.managed_fields.as_deref().and_then(as_applied);
@@ -190,6 +193,16 @@ fn belongs_with(there: &ObjectMeta, wanted: &ObjectMeta) -> bool {
     let owner = |meta: &ObjectMeta| controller_of(meta).map(|owner| owner.uid.clone());
     let wanted_owner = owner(wanted);
     there.name == wanted.name && (wanted_owner.is_none() || owner(there) == wanted_owner)
+}
+
+/// Whether `there` is left of a deleted Model of the same name: the cluster removes it in a moment.
+fn is_of_the_model_before(there: &ObjectMeta, wanted: &ObjectMeta) -> bool {
+    let name = |meta: &ObjectMeta| {
+        let owner = controller_of(meta)?;
+        Some((owner.api_version.clone(), owner.kind.clone(), owner.name.clone()))
+    };
+    let owner = name(wanted);
+    owner.is_some() && name(there) == owner
 }
 
 fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
