@@ -11,6 +11,7 @@
 mod adapters_away;
 mod adapters_on_demand;
 mod admin;
+mod admission;
 mod answers;
 mod apis;
 mod bodies;
