@@ -19,6 +19,8 @@ pub enum ConditionType {
     NameUnique,
     /// The model's objects are there as they shall be.
     Applied,
+    /// All replicas that it shall have serve; only where it may have several.
+    Scaled,
     /// The model's speed was measured; only where the Model asks for that.
     BenchmarkComplete,
 }
@@ -46,6 +48,10 @@ pub enum ConditionReason {
     StartingBackend,
     /// An engine serves.
     BackendReady,
+    /// All replicas serve that are wanted.
+    ReplicasReady,
+    /// Not all replicas serve yet.
+    ReplicasStarting,
     /// The model waits for the GPU that it shares.
     WaitingForGpu,
     /// Another model took the GPU.

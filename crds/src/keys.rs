@@ -116,8 +116,6 @@ pub const HUB_TOKEN_SECRET: &str = "flexinfer.ai/hf-token-secret";
 pub const JOB_SOURCE: &str = "flexinfer.ai/source";
 /// Job annotation: a hash of what the job does, its image apart; a job of other work is replaced.
 pub const JOB_WORK: &str = "flexinfer.ai/work";
-/// Job annotation: the version of the Secret with the hub's token that the job was made with.
-pub const JOB_TOKEN: &str = "flexinfer.ai/token-version";
 /// ConfigMap label: a training job that holds a group's GPU.
 pub const GPU_LEASE: &str = "ai.flexinfer/gpu-lease";
 

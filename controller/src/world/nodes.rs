@@ -14,11 +14,17 @@ use kube::ResourceExt as _;
 pub(crate) struct Offers {
     nodes: Arc<Vec<Offer>>,
     runtime_classes: Arc<BTreeSet<String>>,
+    /// Whether claims of a StorageClass can grow; `None` until it is known which there are.
+    storage_classes: Option<Arc<BTreeMap<String, bool>>>,
 }
 
 impl Offers {
     pub(crate) fn cluster(&self) -> Cluster<'_> {
-        Cluster { nodes: &self.nodes, runtime_classes: &self.runtime_classes }
+        Cluster {
+            nodes: &self.nodes,
+            runtime_classes: &self.runtime_classes,
+            storage_classes: self.storage_classes.as_deref(),
+        }
     }
 }
 
@@ -97,5 +103,14 @@ impl Nodes {
         let before = classes.len();
         classes.retain(|name| listed.contains(name));
         before != classes.len()
+    }
+
+    /// All StorageClasses that there are now.
+    pub(super) fn see_storage_classes(&mut self, classes: &BTreeMap<String, bool>) -> bool {
+        if self.offers.storage_classes.as_deref() == Some(classes) {
+            return false;
+        }
+        self.offers.storage_classes = Some(Arc::new(classes.clone()));
+        true
     }
 }

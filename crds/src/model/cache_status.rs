@@ -28,7 +28,7 @@ pub struct CacheStatus {
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The size of the weights in bytes.
+    /// The size of the weights in bytes, where a job has fetched them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<i64>,
     /// Nodes whose memory keeps a copy of the weights between loads.

@@ -22,7 +22,8 @@ pub struct ModelStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 
-    /// `Cached`, `Loaded`, `Ready`, `Schedulable`, `ConfigValid`, `NameUnique`, `Applied`, `BenchmarkComplete`.
+    /// `Cached`, `Loaded`, `Ready`, `Schedulable`, `ConfigValid`, `NameUnique`, `Applied`, `Scaled`,
+    /// `BenchmarkComplete`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -64,7 +65,7 @@ pub struct ModelStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading_substage: Option<LoadingSubstage>,
 
-    /// When loading last got further.
+    /// Since when that part has been under way. How far it is within one is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading_progress_at: Option<Time>,
 }
@@ -140,7 +141,7 @@ pub struct GpuStatus {
     /// The node's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The device on it.
+    /// What the GPUs of that node are sold as, as it is labelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Whose GPU it is.

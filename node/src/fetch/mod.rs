@@ -1,7 +1,8 @@
 //! `flexinfer-node fetch`: a thin command over `flexinfer-fetching`, for init containers and people.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -57,6 +58,10 @@ pub struct Arguments {
         value_delimiter = ','
     )]
     pub insecure_registries: Vec<String>,
+    /// File to write how many bytes were fetched to at the end, as {"sizeBytes": 1}; on a cluster the container's
+    /// termination message
+    #[arg(long, env = "FETCH_REPORT", value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Downloads, and prints the path that an engine is to read.
@@ -77,9 +82,10 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         file: arguments.file.clone(),
         beside: arguments.beside.clone(),
     };
-    let shown = Shown::new();
+    let (shown, size) = (Shown::new(), AtomicU64::new(0));
     let progress = |progress: Progress| {
         let (done, total) = progress.done.unwrap_or_default();
+        size.fetch_max(total, Ordering::Relaxed);
         shown.tell(done, total, || progress.message);
     };
     let fetching = flexinfer_fetching::fetch(
@@ -102,5 +108,18 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         Err(failure) => return Ok(failed(&failure)),
     };
     println!("{}", path.display());
+    if let Some(file) = &arguments.report {
+        report(file, size.into_inner());
+    }
     Ok(Ending::Done)
+}
+
+/// Tells how large what was fetched is. What was there already has told it before; and who cannot be told, need not.
+fn report(file: &Path, size: u64) {
+    let told = serde_json::json!({ "sizeBytes": size }).to_string();
+    if size > 0
+        && let Err(error) = std::fs::write(file, told)
+    {
+        tracing::warn!(file = %file.display(), %error, "the size could not be reported");
+    }
 }

@@ -290,6 +290,12 @@ impl Index {
         self.all_if(changed)
     }
 
+    /// These StorageClasses there are, and whether claims of each can grow.
+    pub(super) fn see_storage_classes(&mut self, classes: &BTreeMap<String, bool>) -> Vec<GroupId> {
+        let changed = self.nodes.see_storage_classes(classes);
+        self.all_if(changed)
+    }
+
     /// A LoRAAdapter is now this, or is no more.
     pub(super) fn see_adapter(
         &mut self,

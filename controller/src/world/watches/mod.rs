@@ -1,6 +1,8 @@
 //! The watches that keep the world up to date. Each goes on by itself after any failure; an object
 //! that cannot be understood is told about once and left out, so that it stops none of the others.
 
+mod storage_classes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use super::World;
 use super::index::Index;
 use super::news::{Named as _, id_of};
 use super::objects::Kind;
+use storage_classes::storage_classes;
 
 /// How many lists are not complete yet. Nothing is decided before there are none: what was not
 /// listed looks as if it were not there.
@@ -68,6 +71,7 @@ pub(crate) fn watch(
     tasks.spawn(adapters(scope.untyped::<LoRAAdapter>(), Arc::clone(world), listed()));
     tasks.spawn(nodes(Api::all(client.clone()), Arc::clone(world), listed()));
     tasks.spawn(runtime_classes(Api::all(client.clone()), Arc::clone(world), listed()));
+    tasks.spawn(storage_classes(Api::all(client.clone()), Arc::clone(world), listed()));
     let objects = |kind| Objects { world: Arc::clone(world), listed: listed(), kind };
     tasks.spawn(objects(Kind::Deployment).follow(
         events::<Deployment>(scope.api(), &ours),

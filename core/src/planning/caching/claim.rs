@@ -43,6 +43,13 @@ pub fn settled_claim(
         );
         return ClaimChange::Cannot(why);
     }
+    let phase = there.status.as_ref().and_then(|status| status.phase.as_deref());
+    if phase != Some("Bound") {
+        // Until it has a volume, nothing about it can be changed.
+        return ClaimChange::Cannot(format!(
+            "the claim `{name}` grows to {asked} once it has a volume"
+        ));
+    }
     if let Some(spec) = &mut wanted.spec {
         let there = there.spec.as_ref();
         spec.storage_class_name = there.and_then(|spec| spec.storage_class_name.clone());

@@ -5,16 +5,16 @@ use k8s_openapi::api::core::v1::Pod;
 
 /// The end of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exit {
+pub(super) struct Exit {
     /// Its exit status.
-    pub status: i32,
+    pub(super) status: i32,
     /// The last lines of what it said.
-    pub message: String,
+    pub(super) message: String,
 }
 
 impl Exit {
     /// The end of the container that failed last among `pods`; `None` if none did.
-    pub fn of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Self> {
+    pub(super) fn of<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Self> {
         let ends = pods.into_iter().flat_map(|pod| {
             let status = pod.status.as_ref();
             let containers = status.into_iter().flat_map(|status| {

@@ -9,25 +9,33 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Exit;
 use crate::activation::Reason;
+use crate::planning::model::Hindrance;
 use crate::planning::objects::spec_hash;
 
 /// What else has to be known of a Job.
 pub(super) struct Sight<'a> {
     /// How its last pod failed.
     pub(super) exit: Option<&'a Exit>,
+    /// What keeps its pod from beginning.
+    pub(super) held_up: Option<&'a Hindrance>,
     /// What that means.
     pub(super) reason: Option<Reason>,
-    /// The version of the Secret with the hub's token.
-    pub(super) token: Option<&'a str>,
     /// How long it is left alone after it failed.
     pub(super) rest: Duration,
-    /// Since when something has been awaited that somebody else may put there at any time, if anything is.
-    pub(super) awaited: Option<Timestamp>,
+    /// What is awaited that somebody else may change unseen, if anything is.
+    pub(super) awaited: Option<Awaited>,
     pub(super) now: Timestamp,
 }
 
-/// How soon it is looked again for what somebody else may have put there.
-const SHORTEST: Duration = Duration::from_secs(15);
+/// Something that somebody else may change at any time, and that nothing tells of.
+pub(super) struct Awaited {
+    /// Since when it has been awaited.
+    pub(super) since: Timestamp,
+    /// How soon it is looked again at first.
+    pub(super) shortest: Duration,
+    /// How long that is put off at most.
+    pub(super) longest: Duration,
+}
 
 /// How a Job stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +46,8 @@ pub(super) enum Standing {
     Other,
     /// It has no pod yet.
     Waiting,
+    /// It has a pod that cannot begin.
+    HeldUp(Hindrance),
     /// It works.
     Running,
     /// It did what is wanted.
@@ -63,16 +73,28 @@ pub(super) fn standing(job: &Job, wanted: &Job, sight: &Sight<'_>) -> Standing {
     if condition(job, "Complete").is_some() {
         return Standing::Done;
     }
+    // Another image, node or Secret may mend what failed or cannot begin.
+    let changed = spec_hash(job) != spec_hash(wanted);
     let Some(failed) = condition(job, "Failed") else {
-        let active = job.status.as_ref().and_then(|status| status.active).unwrap_or(0);
-        return if active > 0 { Standing::Running } else { Standing::Waiting };
+        return not_ended(job, changed, sight);
     };
-    // Another image, secret, node or token may mend what failed.
-    let changed = spec_hash(job) != spec_hash(wanted)
-        || annotation(job, keys::JOB_TOKEN).map(String::as_str) != sight.token;
     let rest = if changed { Some(Duration::ZERO) } else { rest(failed, sight) };
     let message = message(failed, sight.exit);
     Standing::Failed { hindrance: hindrance(sight.reason), message, rest }
+}
+
+/// How a Job stands that has neither done its work nor given up.
+fn not_ended(job: &Job, changed: bool, sight: &Sight<'_>) -> Standing {
+    match sight.held_up.cloned() {
+        Some(Hindrance { reason, message }) if changed => {
+            Standing::Failed { hindrance: reason, message, rest: Some(Duration::ZERO) }
+        }
+        Some(held_up) => Standing::HeldUp(held_up),
+        None => {
+            let active = job.status.as_ref().and_then(|status| status.active).unwrap_or(0);
+            if active > 0 { Standing::Running } else { Standing::Waiting }
+        }
+    }
 }
 
 /// Whether two Jobs do the same.
@@ -98,17 +120,17 @@ fn hindrance(reason: Option<Reason>) -> LoadHindrance {
     }
 }
 
-/// How long it is left alone: for ever, if only somebody's change can help.
+/// How long it is left alone: for ever, if only somebody's change can help that is seen here.
 fn rest(failed: &JobCondition, sight: &Sight<'_>) -> Option<Duration> {
     let since = failed.last_transition_time.as_ref().map_or(sight.now, |time| time.0);
     // A volume that is full may be grown; nothing tells us when.
     let lasts =
         sight.reason.is_some_and(|reason| !reason.transient() && reason != Reason::DiskFull);
-    let rest = match sight.awaited {
+    let rest = match &sight.awaited {
         _ if !lasts => sight.rest,
         None => return None,
         // Each wait is as long as all before it together.
-        Some(awaited) => between(awaited, since).clamp(SHORTEST.min(sight.rest), sight.rest),
+        Some(awaited) => between(awaited.since, since).clamp(awaited.shortest, awaited.longest),
     };
     Some(rest.saturating_sub(between(since, sight.now)))
 }

@@ -12,6 +12,7 @@ mod claim;
 mod exit;
 mod job;
 mod quantizing;
+mod size;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::jiff::Timestamp;
 
 pub use claim::{ClaimChange, settled_claim};
-pub use exit::Exit;
+use exit::Exit;
 
 use super::objects::{Blueprint, ClaimUse, Filling, Held, Refusal, Work};
 use quantizing::{outdated, quantizing};
@@ -42,16 +43,16 @@ pub struct Seen<'a> {
     pub awaited_since: Option<Timestamp>,
     /// The Job that fills the claim.
     pub job: Option<&'a Job>,
-    /// How the last pod of that Job ended, if it did.
-    pub exit: Option<&'a Exit>,
+    /// The pods of that Job.
+    pub pods: &'a [&'a Pod],
     /// The Job that makes the weights smaller.
     pub quantizer: Option<&'a Job>,
     /// The pods of that Job.
     pub quantizer_pods: &'a [&'a Pod],
+    /// The size that the status tells.
+    pub size: Option<i64>,
     /// What the status says of weights that were made smaller.
     pub quantized: Option<&'a QuantizationStatus>,
-    /// The version of the Secret with the hub's token, if there is one.
-    pub token: Option<&'a str>,
     /// Whether claims of this class can grow, where that is known.
     pub can_grow: Option<bool>,
     /// The time.
@@ -71,6 +72,8 @@ pub struct Caching {
     pub message: String,
     /// What those who wait for the model are told, where something holds it up.
     pub hindrance: Option<LoadHindrance>,
+    /// What keeps the Job's pod from beginning, which is the condition's reason then.
+    pub held_up: Option<LoadHindrance>,
     /// How the Job does.
     pub job: Option<JobPhase>,
     /// Its name.
@@ -79,6 +82,8 @@ pub struct Caching {
     pub quantization: Option<QuantizationStatus>,
     /// When to look again without anything having changed.
     pub look_again: Option<Duration>,
+    /// The size of the weights in bytes, where what fetched them has said it.
+    pub size: Option<i64>,
     /// Something that the Model asks for and cannot have, which keeps nothing else from going on.
     pub note: Option<String>,
 }
@@ -153,13 +158,17 @@ fn by_jobs(blueprint: &Blueprint<'_>, uid: &str, seen: Seen<'_>) -> Result<Cachi
         return Ok(Caching::open(ConditionReason::PvcBound, "the claim is there"));
     };
     let task = Task::filling(&weights.filling, others_claim(&weights.filling, seen));
-    let filled = task.next(seen.job, seen.exit, filler, seen);
-    Ok(match (quantizer, &weights.quantized) {
+    let filled = task.next(seen.job, seen.pods, filler, seen);
+    // Pods may be gone long before the weights are.
+    let size = seen.pods.iter().find_map(|pod| size::fetched(pod)).or(seen.size);
+    let size = size.filter(|_| filled.ready);
+    let caching = match (quantizer, &weights.quantized) {
         (Some(quantizer), Some(quantized)) if filled.ready => {
             quantizing(quantized, quantizer, seen)
         }
         _ => filled,
-    })
+    };
+    Ok(Caching { size, ..caching })
 }
 
 /// The claim whose content somebody else sees to, where that has to be there.
@@ -183,10 +192,12 @@ impl Caching {
             reason,
             message: message.into(),
             hindrance: None,
+            held_up: None,
             job: None,
             job_name: None,
             quantization: None,
             look_again: None,
+            size: None,
             note: None,
         }
     }
@@ -220,6 +231,7 @@ impl Caching {
             job_phase: self.job,
             message: Some(self.message.clone()).filter(|message| !message.is_empty()),
             quantization: self.quantization.clone(),
+            size_bytes: self.size,
             ..CacheStatus::default()
         }
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerState, Pod};
 
 use super::job::same_work;
 use super::task::Task;
-use super::{CacheStep, Caching, Exit, Seen};
+use super::{CacheStep, Caching, Seen};
 use crate::planning::objects::Quantized;
 
 /// A Job that makes what nobody wants any more, as a step that ends it; nothing is started beside it.
@@ -23,8 +23,7 @@ pub(super) fn outdated(seen: Seen<'_>, wanted: Option<&Job>) -> Option<Caching> 
 
 /// What to do next to have `quantized` made by the Job `wanted`.
 pub(super) fn quantizing(quantized: &Quantized, wanted: Job, seen: Seen<'_>) -> Caching {
-    let exit = Exit::of(seen.quantizer_pods.iter().copied());
-    let caching = Task::quantizing().next(seen.quantizer, exit.as_ref(), wanted, seen);
+    let caching = Task::quantizing().next(seen.quantizer, seen.quantizer_pods, wanted, seen);
     let status = match caching.job {
         Some(JobPhase::Succeeded) => made(quantized, seen),
         Some(JobPhase::Running | JobPhase::Pending) => QuantizationStatus {

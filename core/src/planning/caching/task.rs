@@ -5,19 +5,23 @@ use std::time::Duration;
 use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
 use flexinfer_crds::model::JobPhase;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::jiff::Timestamp;
 
-use super::job::{Sight, Standing, standing};
+use super::job::{Awaited, Sight, Standing, standing};
 use super::{CacheStep, Caching, Exit, Seen};
 use crate::activation::Reason;
+use crate::planning::model::{Hindrance, kept_from_beginning};
 use crate::planning::objects::{Filling, Work};
 
 /// How long a Job of ours that failed is left alone before it is tried again by itself.
 const REST: Duration = Duration::from_mins(10);
 
-/// The same of one that takes hours.
+/// The same of one that takes hours, or that waits for what a hub's owner may allow.
 const LONG_REST: Duration = Duration::from_hours(1);
+
+/// How soon it is looked again for what somebody else may have put on a claim.
+const SHORT_REST: Duration = Duration::from_secs(15);
 
 /// What a Job is for, and the words that tell of it.
 #[derive(Clone, Copy)]
@@ -33,6 +37,8 @@ pub(super) struct Task {
     ours: bool,
     /// Since when there has been a claim whose content somebody else sees to, where that is what has to be there.
     others_since: Option<Timestamp>,
+    /// Whether a hub decides who may fetch, by a token that is in a Secret which only the Job's pod sees.
+    by_token: bool,
 }
 
 impl Task {
@@ -57,6 +63,7 @@ impl Task {
                 let made = claim.metadata.creation_timestamp.as_ref();
                 made.map_or(Timestamp::MIN, |made| made.0)
             }),
+            by_token: running == ConditionReason::PrefetchRunning,
         }
     }
 
@@ -71,6 +78,7 @@ impl Task {
             rest: LONG_REST,
             ours: false,
             others_since: None,
+            by_token: false,
         }
     }
 
@@ -83,25 +91,49 @@ impl Task {
     pub(super) fn next(
         self,
         job: Option<&Job>,
-        exit: Option<&Exit>,
+        pods: &[&Pod],
         wanted: Job,
         seen: Seen<'_>,
     ) -> Caching {
         let Some(job) = job else {
             let message = format!("{} begins", self.what);
-            let step = Some(CacheStep::Make(Box::new(with_token(wanted, seen.token))));
+            let step = Some(CacheStep::Make(Box::new(wanted)));
             return Caching { step, ..Caching::shut(self.pending, message) };
         };
+        let exit = Exit::of(pods.iter().copied());
         let reason = exit
+            .as_ref()
             .filter(|_| self.ours)
             .and_then(|exit| u8::try_from(exit.status).ok().and_then(Reason::of_exit_status));
-        let Seen { token, now, awaited_since, .. } = seen;
-        // What was before the claim was made is no wait for what is on it.
-        let awaited = self.others_since.map(|since| since.max(awaited_since.unwrap_or(now)));
-        let sight = Sight { exit, reason, token, rest: self.rest, awaited, now };
+        let held_up = kept_from_beginning(pods.iter().copied());
+        let sight = Sight {
+            exit: exit.as_ref(),
+            held_up: held_up.as_ref(),
+            reason,
+            rest: self.rest,
+            awaited: self.awaited(reason, seen),
+            now: seen.now,
+        };
         let name = job.metadata.name.clone();
         let caching = self.told(standing(job, &wanted, &sight), name.clone().unwrap_or_default());
         Caching { job_name: name.filter(|_| caching.job.is_some()), ..caching }
+    }
+
+    /// What may have changed unseen since a Job failed for `reason`.
+    fn awaited(self, reason: Option<Reason>, seen: Seen<'_>) -> Option<Awaited> {
+        let since = seen.awaited_since.unwrap_or(seen.now);
+        if let Some(made) = self.others_since {
+            // What was before the claim was made is no wait for what is on it.
+            let since = since.max(made);
+            return Some(Awaited { since, shortest: SHORT_REST, longest: self.rest });
+        }
+        // Who lacks the right token is told that a repository is gated, or that there is none.
+        let refused = matches!(reason, Some(Reason::GatedRepository | Reason::BadSource));
+        (self.by_token && refused).then_some(Awaited {
+            since,
+            shortest: self.rest,
+            longest: LONG_REST,
+        })
     }
 
     /// What a Job called `name` that stands like this comes to.
@@ -118,7 +150,13 @@ impl Task {
             Standing::Waiting => Caching {
                 job: Some(JobPhase::Pending),
                 hindrance: Some(LoadHindrance::Provisioning),
-                ..Caching::shut(self.pending, format!("{} has not started", self.what))
+                ..Caching::shut(self.pending, format!("{}: its Job has no pod yet", self.what))
+            },
+            Standing::HeldUp(Hindrance { reason, message }) => Caching {
+                job: Some(JobPhase::Pending),
+                hindrance: Some(reason),
+                held_up: Some(reason),
+                ..Caching::shut(self.pending, format!("{} cannot begin: {message}", self.what))
             },
             Standing::Running => Caching {
                 job: Some(JobPhase::Running),
@@ -140,14 +178,4 @@ impl Task {
             },
         }
     }
-}
-
-/// The Job with the version of the token that it is made with: one that failed for want of a token is tried
-/// again when there is another.
-fn with_token(mut job: Job, token: Option<&str>) -> Job {
-    if let Some(token) = token {
-        let annotations = job.metadata.annotations.get_or_insert_default();
-        annotations.insert(flexinfer_crds::keys::JOB_TOKEN.to_owned(), token.to_owned());
-    }
-    job
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use flexinfer_crds::conditions::{LoadHindrance, Outlook};
 
-use super::engine::condition;
+use super::engine::{condition, ended, ending};
 
 /// Something that holds up a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,14 @@ impl PartialOrd for Hindrance {
 
 /// The most that a message carries of somebody else's words, in characters.
 const LONGEST: usize = 300;
+
+/// What keeps those of `pods` from beginning that are there to stay, the worst of it: what a container does once it
+/// has begun is for its end to say.
+pub fn kept_from_beginning<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Hindrance> {
+    let failed = [LoadHindrance::InitContainerFailed, LoadHindrance::CrashLoop];
+    let staying = pods.into_iter().filter(|pod| !ended(pod) && !ending(pod));
+    staying.filter_map(hindrance).filter(|found| !failed.contains(&found.reason)).max()
+}
 
 /// What holds up the load of `pod`.
 pub(super) fn hindrance(pod: &Pod) -> Option<Hindrance> {

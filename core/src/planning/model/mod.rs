@@ -7,4 +7,4 @@ mod hindrance;
 
 pub use demand::{Demand, Expiry};
 pub use engine::{Engine, serving_nodes};
-pub use hindrance::Hindrance;
+pub use hindrance::{Hindrance, kept_from_beginning};

@@ -19,6 +19,8 @@ pub struct Blueprint<'a> {
     pub(super) backend: Backend,
     pub(super) weights: Weights,
     adapters: Adapters,
+    /// Whether the claim that holds the weights can be used from several nodes at once.
+    pub(super) on_many_nodes: bool,
 }
 
 /// The LoRA adapters that a model's engines shall have.
@@ -46,7 +48,17 @@ impl<'a> Blueprint<'a> {
         })?;
         let weights = Weights::of(model, effective, backend, settings)?;
         let adapters = Adapters::default();
-        Ok(Self { model, effective, placement, settings, backend, weights, adapters })
+        let on_many_nodes = false;
+        Ok(Self {
+            model,
+            effective,
+            placement,
+            settings,
+            backend,
+            weights,
+            adapters,
+            on_many_nodes,
+        })
     }
 
     /// The same with room for these adapters in the engine.

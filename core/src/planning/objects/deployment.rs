@@ -6,7 +6,6 @@ use k8s_openapi::api::apps::v1::{
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::metadata::{metadata, stamped};
-use super::weights::Held;
 use super::{Blueprint, Refusal, names};
 
 /// What Kubernetes itself takes for a Deployment's progress, in seconds.
@@ -47,8 +46,7 @@ impl Blueprint<'_> {
             };
             kind("RollingUpdate", Some(update))
         };
-        let claim = matches!(self.weights.held, Held::Claim { .. });
-        let bound = self.placement.count > 0 || (claim && !self.placement.claim_on_many_nodes);
+        let bound = self.placement.count > 0 || self.on_one_node();
         match (bound, self.effective.max_replicas > 1) {
             (true, false) => kind("Recreate", None),
             (true, true) => rolling(0, 1),

@@ -18,6 +18,9 @@ use crate::activation::Reason;
 /// How often a Job is tried by the cluster before it counts as failed.
 const TRIES: i32 = 3;
 
+/// What a container leaves here at its end is in its pod's status.
+const TERMINATION_MESSAGE: &str = "/dev/termination-log";
+
 /// The group that may write to a claim that a Job fills.
 pub(super) const GROUP: i64 = 65_532;
 
@@ -35,7 +38,7 @@ impl Blueprint<'_> {
             Filling::ByJob(works) => (suffix(works), self.steps(works)?),
         };
         let work = serde_json::json!([claim, format!("{:?}", self.weights.filling)]);
-        let mut pod = self.job_pod(steps)?;
+        let mut pod = self.job_pod(reporting(steps))?;
         if self.weights.writable {
             pod.security_context.get_or_insert_default().fs_group = Some(GROUP);
         }
@@ -104,6 +107,15 @@ impl Blueprint<'_> {
         };
         stamped(Job { metadata, spec: Some(spec), status: None })
     }
+}
+
+/// Steps that say at their end how large what they fetched is, where the pod's status shows it.
+fn reporting(mut steps: Steps) -> Steps {
+    let arguments = steps.containers.iter_mut().filter_map(|container| container.args.as_mut());
+    for arguments in arguments.filter(|words| words.first().is_some_and(|word| word == "fetch")) {
+        arguments.insert(1, format!("--report={TERMINATION_MESSAGE}"));
+    }
+    steps
 }
 
 fn suffix(works: &[Work]) -> &'static str {

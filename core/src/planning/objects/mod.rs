@@ -24,6 +24,7 @@ mod initial;
 mod jobs;
 mod litellm;
 mod metadata;
+mod nodes;
 mod pod;
 mod probes;
 mod quantizer;

@@ -2,24 +2,20 @@
 
 use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::{
-    Affinity, LocalObjectReference, NodeAffinity, NodeSelector, NodeSelectorRequirement,
-    NodeSelectorTerm, PodAffinity, PodAffinityTerm, PodSecurityContext, PodSpec, PodTemplateSpec,
-    SeccompProfile, Toleration, TopologySpreadConstraint,
+    LocalObjectReference, PodSecurityContext, PodSpec, PodTemplateSpec, SeccompProfile, Toleration,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::blueprint::FILES;
 use super::files::files_hash;
 use super::metadata::Texts;
+use super::nodes::{affinity, affinity_to_nodes};
 use super::volumes::{Mounted, config_map};
-use super::weights::{Filling, Held};
+use super::weights::Filling;
 use super::{Blueprint, Refusal, names};
 use crate::backends::{Config, Launch, Vendor};
 use crate::hardware::product_label;
 use crate::ids::GroupId;
-use crate::planning::placing::NodeRule;
-
-const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// The groups that own AMD's devices on common distributions: `render` and, on older ones, `video`.
 const AMD_GROUPS: [i64; 2] = [109, 992];
@@ -60,13 +56,15 @@ impl Blueprint<'_> {
         let volumes = std::mem::take(&mut mounted.volumes);
         let engine = self.engine(launch, mounted)?;
         let limit = self.effective.drain_limit.as_secs().saturating_add(LAST_WORDS);
+        let mut surroundings = self.surroundings()?;
         let spec = PodSpec {
             init_containers: Some(initial).filter(|initial| !initial.is_empty()),
             containers: vec![engine],
             volumes: Some(volumes),
             termination_grace_period_seconds: i64::try_from(limit).ok(),
             topology_spread_constraints: self.spreading(),
-            ..self.surroundings()?
+            affinity: affinity(surroundings.affinity.take(), self.together()),
+            ..surroundings
         };
         Ok(PodTemplateSpec { metadata: Some(self.pod_metadata(launch)), spec: Some(spec) })
     }
@@ -79,7 +77,7 @@ impl Blueprint<'_> {
         Ok(PodSpec {
             node_selector: Some(selector).filter(|selector| !selector.is_empty()),
             tolerations: Some(self.tolerations()).filter(|tolerations| !tolerations.is_empty()),
-            affinity: self.affinity(),
+            affinity: affinity_to_nodes(&self.placement.rules),
             runtime_class_name: self.placement.runtime_class.clone().filter(|_| gpus),
             priority_class_name: self.priority_class()?,
             scheduler_name: self.settings.scheduler.clone(),
@@ -184,50 +182,6 @@ impl Blueprint<'_> {
         tolerations
     }
 
-    /// The nodes that would do; and that all pods go where a claim is that only one node can use.
-    fn affinity(&self) -> Option<Affinity> {
-        let rules: Vec<_> = self.placement.rules.iter().map(requirement).collect();
-        let node_affinity = (!rules.is_empty()).then(|| NodeAffinity {
-            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
-                node_selector_terms: vec![NodeSelectorTerm {
-                    match_expressions: Some(rules),
-                    match_fields: None,
-                }],
-            }),
-            ..NodeAffinity::default()
-        });
-        let pod_affinity = self.bound_to_one_node().then(|| PodAffinity {
-            required_during_scheduling_ignored_during_execution: Some(vec![PodAffinityTerm {
-                label_selector: Some(self.label_selector()),
-                topology_key: HOST_NAME.to_owned(),
-                ..PodAffinityTerm::default()
-            }]),
-            ..PodAffinity::default()
-        });
-        let affinity = Affinity { node_affinity, pod_affinity, pod_anti_affinity: None };
-        Some(affinity).filter(|affinity| *affinity != Affinity::default())
-    }
-
-    /// Whether several engines would hang on a claim that one node at a time can use (K8S-16).
-    fn bound_to_one_node(&self) -> bool {
-        self.effective.max_replicas > 1
-            && matches!(self.weights.held, Held::Claim { .. })
-            && !self.placement.claim_on_many_nodes
-    }
-
-    /// Several engines on several nodes, where that can be had.
-    fn spreading(&self) -> Option<Vec<TopologySpreadConstraint>> {
-        (self.effective.max_replicas > 1 && !self.bound_to_one_node()).then(|| {
-            vec![TopologySpreadConstraint {
-                max_skew: 1,
-                topology_key: HOST_NAME.to_owned(),
-                when_unsatisfiable: "ScheduleAnyway".to_owned(),
-                label_selector: Some(self.label_selector()),
-                ..TopologySpreadConstraint::default()
-            }]
-        })
-    }
-
     pub(super) fn label_selector(&self) -> LabelSelector {
         LabelSelector { match_labels: Some(self.selector()), match_expressions: None }
     }
@@ -280,16 +234,4 @@ fn object_names<'n>(
         Err(Refusal::field(&format!("metadata.annotations[{annotation}]"), &message))
     });
     checked.collect()
-}
-
-fn requirement(rule: &NodeRule) -> NodeSelectorRequirement {
-    let (operator, key, values) = match rule {
-        NodeRule::In { key, values } => ("In", key, values),
-        NodeRule::NotIn { key, values } => ("NotIn", key, values),
-    };
-    NodeSelectorRequirement {
-        key: key.clone(),
-        operator: operator.to_owned(),
-        values: Some(values.clone()),
-    }
 }

@@ -13,10 +13,11 @@ mod vendor;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flexinfer_crds::Model;
 use flexinfer_crds::model::Vendor as Asked;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 pub use offer::Offer;
 pub use placement::{NodeRule, Placement};
@@ -36,6 +37,8 @@ pub struct Cluster<'a> {
     pub nodes: &'a [Offer],
     /// The names of its RuntimeClasses.
     pub runtime_classes: &'a BTreeSet<String>,
+    /// Its StorageClasses, and whether claims of them can grow; `None` where they may not be seen.
+    pub storage_classes: Option<&'a BTreeMap<String, bool>>,
 }
 
 impl Cluster<'_> {
@@ -43,6 +46,19 @@ impl Cluster<'_> {
     pub fn class_of(&self, name: &str) -> Option<DeviceClass> {
         let node = self.nodes.iter().find(|node| node.name == name)?;
         Some(DeviceClass::of_node(&node.labels))
+    }
+
+    /// What the GPUs of the node called `name` are sold as, by its labels.
+    pub(super) fn product_of(&self, name: &str) -> Option<String> {
+        let node = self.nodes.iter().find(|node| node.name == name)?;
+        node.labels.get(flexinfer_crds::keys::GPU_PRODUCT).cloned()
+    }
+
+    /// Whether `claim` can grow, where that is known. One of a class that is not there cannot.
+    pub(super) fn can_grow(&self, claim: &PersistentVolumeClaim) -> Option<bool> {
+        let classes = self.storage_classes?;
+        let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref());
+        Some(class.and_then(|class| classes.get(class)).copied().unwrap_or(false))
     }
 }
 
@@ -81,6 +97,13 @@ pub enum Doubt {
         /// The memory of the smallest GPU that it may get, in MiB.
         memory: u64,
     },
+    /// Several replicas have to share a node.
+    #[strum(serialize = "ClaimOnOneNode")]
+    #[error(
+        "all replicas share one node, since the claim `{0}` can be used by one node at a time; on a claim with \
+         ReadWriteMany they may spread"
+    )]
+    OneNode(String),
     /// The engine's makers do not promise that it runs there.
     #[strum(serialize = "ExperimentalGPUSupport")]
     #[error("{backend} on {architecture} is experimental")]

@@ -22,9 +22,6 @@ pub struct Placement {
     pub memory_mib: Option<u64>,
     /// What a node's labels must be, beside the Model's own `nodeSelector`.
     pub rules: Vec<NodeRule>,
-    /// Whether the claim that holds the weights can be used from several nodes at once. Until the claim
-    /// tells, it cannot.
-    pub claim_on_many_nodes: bool,
 }
 
 /// What one label of a node must be.
@@ -57,7 +54,6 @@ impl Placement {
             runtime_class: None,
             memory_mib: None,
             rules: Vec::new(),
-            claim_on_many_nodes: false,
         }
     }
 

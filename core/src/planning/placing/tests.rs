@@ -48,7 +48,7 @@ fn place_after(
     settled: Settled<'_>,
     images: &Images,
 ) -> Result<Placed, Refusal> {
-    let cluster = Cluster { nodes, runtime_classes: &BTreeSet::new() };
+    let cluster = Cluster { nodes, runtime_classes: &BTreeSet::new(), storage_classes: None };
     place(model, Backend::of(model).unwrap(), cluster, settled, images)
 }
 
@@ -220,7 +220,7 @@ fn the_runtime_class_is_asked_for_only_where_there_is_one() {
     let model = model("vllm", auto());
     for (classes, wanted) in [(vec![], None), (vec!["nvidia", "gvisor"], Some("nvidia"))] {
         let classes = classes.into_iter().map(str::to_owned).collect();
-        let cluster = Cluster { nodes: &nodes, runtime_classes: &classes };
+        let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
         let placed = place(&model, Backend::Vllm, cluster, Settled::default(), &Images::default());
         assert_eq!(placed.unwrap().placement.runtime_class.as_deref(), wanted);
     }

@@ -320,7 +320,7 @@ fn want(
         engine,
         verdict: verdict.as_ref(),
         endpoint,
-        gpu,
+        gpu: gpu.map(|gpu| objects::on_device(gpu, observed, engine)),
         cached: met.as_ref(),
         cache: memory.status(cache),
         benchmark: standing.as_ref(),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 
 use super::memory::{Memory, as_before, copies};
 use super::pressure::{as_reconfigured, pressed};
-use super::weights::{Weights, weights};
+use super::weights::{Weights, claim_of, weights};
 use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
 use crate::backends::{Backend, Complaint, Config, Vendor};
 use crate::ids::GroupId;
@@ -62,7 +62,8 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     let gpu = gpu(&placement);
     let blueprint = Blueprint::of(&model, effective, &placement, observed.settings);
     let objects = blueprint.and_then(|blueprint| {
-        let blueprint = blueprint.with_adapters(member.adapters);
+        let claim = claim_of(observed, &blueprint);
+        let blueprint = blueprint.with_adapters(member.adapters).on_claim(claim);
         let (weights, obstacle) = weights(observed, member, &blueprint)?;
         Ok(Drawn {
             elsewhere,
@@ -72,7 +73,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             endpoint: drawn.endpoint.clone(),
             gpu: gpu.clone(),
             obstacle,
-            doubts: drawn.doubts.clone(),
+            doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
             benchmarking: measured(observed, member, &blueprint),
             memory: copies(observed, member, &blueprint)?,
             pressure: drawn.pressure.clone(),
@@ -190,6 +191,13 @@ fn gpu(placement: &Placement) -> Option<GpuStatus> {
         memory_mb: placement.memory_mib.and_then(|memory| i64::try_from(memory).ok()),
         ..GpuStatus::default()
     })
+}
+
+/// The same with what the GPUs of the engine's node are.
+pub(super) fn on_device(gpu: GpuStatus, observed: &Observed<'_>, engine: &Engine) -> GpuStatus {
+    let runs_on_one = gpu.vendor.is_some_and(|vendor| vendor != Named::Cpu);
+    let node = engine.node.as_deref().filter(|_| runs_on_one);
+    GpuStatus { device: node.and_then(|node| observed.cluster.product_of(node)), ..gpu }
 }
 
 /// What an engine that runs was placed by; it stays there while that lasts.

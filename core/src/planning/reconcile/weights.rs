@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{CacheStep, Observed, Seen};
-use crate::planning::caching::{self, Caching, Exit, caching};
+use crate::planning::caching::{self, Caching, caching};
 use crate::planning::objects::{Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work};
 use crate::planning::status::Obstacle;
 use crate::planning::time::time;
@@ -39,39 +39,35 @@ pub(super) fn weights(
     blueprint: &Blueprint<'_>,
 ) -> Result<(Weights, Option<Obstacle>), Refusal> {
     let job = member.jobs.iter().copied().find(|job| is_a(job, FILLER));
-    let exit = Exit::of(pods_of(member, job));
+    let pods: Vec<&Pod> = pods_of(member, job).collect();
     let quantizer = member.jobs.iter().copied().find(|job| is_a(job, QUANTIZER));
     let quantizer_pods: Vec<&Pod> = pods_of(member, quantizer).collect();
     let status = member.model.status.as_ref().and_then(|status| status.cache.as_ref());
-    let claim = |name: &str| observed.claims.get(name).map(AsRef::as_ref);
-    let held = match &blueprint.weights().held {
-        Held::Claim { name, .. } => claim(name),
-        _ => None,
-    };
+    let held = claim_of(observed, blueprint);
     if let Some(obstacle) = held.and_then(|held| somebody_elses(blueprint, member, held)) {
         return Ok((Weights::default(), Some(obstacle)));
     }
     let seen = caching::Seen {
         claim: held,
-        source: source_of(blueprint).and_then(claim),
+        source: source_of(blueprint).and_then(|name| claim(observed, name)),
         awaited_since: awaited_since(member),
         job,
-        exit: exit.as_ref(),
+        pods: &pods,
         quantizer,
         quantizer_pods: &quantizer_pods,
+        size: status.and_then(|cache| cache.size_bytes),
         quantized: status.and_then(|cache| cache.quantization.as_ref()),
-        token: None,
-        can_grow: None,
+        can_grow: held.and_then(|claim| observed.cluster.can_grow(claim)),
         now: time(observed.now).0,
     };
     let now = caching(blueprint, seen)?;
     let cache = Some(now.status(blueprint)).filter(|_| held.is_some());
     let substage = now.substage();
-    let Caching { ready, step, reason, message, hindrance, look_again, note, .. } = now;
+    let Caching { ready, step, reason, message, hindrance, held_up, look_again, note, .. } = now;
     let message = [message].into_iter().chain(note).collect::<Vec<_>>().join("; ");
     let obstacle = (!ready).then(|| Obstacle {
         condition: ConditionType::Cached,
-        reason: reason.into(),
+        reason: held_up.map_or_else(|| reason.into(), Into::into),
         message: message.clone(),
         lasting: hindrance.is_some_and(|found| found.outlook() == Outlook::Terminal),
     });
@@ -100,6 +96,21 @@ fn somebody_elses(
             lasting: true,
         }
     })
+}
+
+/// The claim that holds the weights of the model that `blueprint` draws, where there is one.
+pub(super) fn claim_of<'a>(
+    observed: &Observed<'a>,
+    blueprint: &Blueprint<'_>,
+) -> Option<&'a PersistentVolumeClaim> {
+    match &blueprint.weights().held {
+        Held::Claim { name, .. } => claim(observed, name),
+        _ => None,
+    }
+}
+
+fn claim<'a>(observed: &Observed<'a>, name: &str) -> Option<&'a PersistentVolumeClaim> {
+    observed.claims.get(name).map(AsRef::as_ref)
 }
 
 /// Since when its weights have not been there, by its status.

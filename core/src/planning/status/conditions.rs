@@ -28,6 +28,7 @@ pub(super) fn conditions(situation: &Situation<'_>) -> Vec<Condition> {
         ready(situation),
     ]
     .into_iter()
+    .chain(scaled(situation))
     .chain(benchmarked(situation))
     .map(|finding| dated(finding, situation))
     .collect()
@@ -121,6 +122,31 @@ fn applied(situation: &Situation<'_>) -> Finding {
         None => met(kind, ConditionReason::Applied, "its objects are as they shall be"),
         Some((reason, message)) => Finding { kind, holds: false, reason, message },
     }
+}
+
+/// Nothing for a Model that never has more than one replica.
+fn scaled(situation: &Situation<'_>) -> Option<Finding> {
+    let kind = ConditionType::Scaled;
+    let engine = situation.engine;
+    let serverless = situation.model.spec.serverless.as_ref();
+    let limits = serverless.map(|found| [found.min_replicas, found.max_replicas]);
+    let may_be_several = limits.into_iter().flatten().flatten().any(|limit| limit > 1);
+    if !may_be_several && engine.asked < 2 {
+        return None;
+    }
+    if engine.ready >= engine.asked {
+        let message = match engine.asked {
+            0 => "no replica is wanted".to_owned(),
+            asked => format!("{asked} of {asked} replicas serve"),
+        };
+        return Some(met(kind, ConditionReason::ReplicasReady, &message));
+    }
+    let count = format!("{} of {} replicas serve", engine.ready, engine.asked);
+    let (reason, message) = match engine.lacking.as_ref().or(engine.hindrance.as_ref()) {
+        Some(found) => (found.reason.into(), format!("{count}: {}", found.message)),
+        None => (ConditionReason::ReplicasStarting.into(), count),
+    };
+    Some(Finding { kind, holds: false, reason, message })
 }
 
 /// Nothing for a Model that does not ask to be measured.

@@ -47,7 +47,7 @@ pub fn announcements(
         TOLD.iter().filter_map(|kind| lost(*kind, old, new)).collect();
     // Weights that are not taken are said by two conditions.
     lost.dedup();
-    let measured = measured(old, new);
+    let measured = measured(old, new).into_iter().chain(lacking(old, new));
     let changed = phase_change(old, new, coming).into_iter().chain(draining(old, new));
     changed.chain(pressure::told(old, new)).chain(lost).chain(measured).collect()
 }
@@ -130,6 +130,12 @@ fn measured(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement
     let troubles = [ConditionReason::BenchmarkFailed, ConditionReason::BenchmarkNotConfigured];
     let warning = troubles.into_iter().any(|trouble| now.reason == <&str>::from(trouble));
     Some(Announcement::new(warning, &now.reason, now.message.clone()))
+}
+
+/// That further replicas cannot come; that they only take their time is not told.
+fn lacking(old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {
+    let told = lost(ConditionType::Scaled, old, new)?;
+    (told.reason != <&str>::from(ConditionReason::ReplicasStarting)).then_some(told)
 }
 
 fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {

@@ -36,7 +36,10 @@ pub(super) fn standing_in_words(situation: &Situation<'_>) -> String {
     let Some(verdict) = situation.verdict else { return "not looked at yet".to_owned() };
     match &verdict.standing {
         Standing::Asleep => "asleep; a request wakes it".to_owned(),
-        Standing::Holding if serves => "serving".to_owned(),
+        Standing::Holding if serves => match &situation.engine.lacking {
+            None => "serving".to_owned(),
+            Some(found) => format!("serving; not all replicas do: {}", found.message),
+        },
         Standing::Holding => "starting".to_owned(),
         Standing::Yielding => {
             "finishing what it serves; a model of the same priority is next".to_owned()

@@ -379,3 +379,30 @@ fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
     case.benchmark = said(ConditionReason::BenchmarkFailed);
     assert_eq!(told(&mut case), [("BenchmarkFailed".to_owned(), true)]);
 }
+
+#[test]
+fn k8s_16_a_replica_that_no_node_takes_is_told_beside_one_that_serves() {
+    let mut case = Case::new(Standing::Holding).serving();
+    let scaled = |status: &ModelStatus| condition(status, ConditionType::Scaled);
+    let without = case.status(10);
+    assert!(without.conditions.iter().all(|found| found.type_ != "Scaled"), "it is never several");
+    case.engine.asked = 2;
+    let starting = case.status(10);
+    assert_eq!(scaled(&starting), ("False".to_owned(), "ReplicasStarting".to_owned()));
+    case.engine.lacking = Some(hindrance(LoadHindrance::Unschedulable));
+    let lacking = case.status(10);
+    assert_eq!(scaled(&lacking), ("False".to_owned(), "Unschedulable".to_owned()));
+    assert_eq!(lacking.phase, Some(Phase::Ready));
+    assert_eq!(condition(&lacking, ConditionType::Ready).0, "True");
+    let message = lacking.message.clone().unwrap();
+    assert!(message.contains("not all replicas do: in Kubernetes' words"), "{message}");
+    let told = |old: &ModelStatus, new: &ModelStatus| {
+        let told = announcements(Some(old), new, None);
+        told.into_iter().map(|told| told.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&without, &starting), [""; 0], "taking one's time is no news");
+    assert_eq!(told(&starting, &lacking), ["Unschedulable"]);
+    assert_eq!(told(&lacking, &lacking), [""; 0]);
+    (case.engine.lacking, case.engine.ready) = (None, 2);
+    assert_eq!(scaled(&case.status(10)), ("True".to_owned(), "ReplicasReady".to_owned()));
+}

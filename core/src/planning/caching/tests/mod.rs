@@ -21,11 +21,11 @@ struct Scene {
     source: Option<PersistentVolumeClaim>,
     awaited_since: Option<Timestamp>,
     job: Option<Job>,
-    exit: Option<Exit>,
+    pods: Vec<Pod>,
+    size: Option<i64>,
     quantizer: Option<Job>,
     quantizer_pods: Vec<Pod>,
     quantized: Option<QuantizationStatus>,
-    token: Option<&'static str>,
     can_grow: Option<bool>,
     now: Timestamp,
 }
@@ -48,6 +48,22 @@ fn claim(name: &str, size: &str) -> PersistentVolumeClaim {
     serde_json::from_value(claim).unwrap()
 }
 
+/// A Job's pod whose container ended like this.
+fn ended(status: i32, message: &str) -> Pod {
+    container_in("Failed", &json!({ "terminated": { "exitCode": status, "message": message } }))
+}
+
+fn container_in(phase: &str, state: &Value) -> Pod {
+    let pod = json!({ "metadata": {}, "spec": { "containers": [] }, "status": {
+        "phase": phase,
+        "containerStatuses": [{
+            "name": "fetch", "image": "node:1", "imageID": "", "ready": false, "restartCount": 0,
+            "state": state,
+        }],
+    } });
+    serde_json::from_value(pod).unwrap()
+}
+
 impl Scene {
     fn of(spec: Value) -> Self {
         let mut model = json!({
@@ -67,11 +83,11 @@ impl Scene {
             source: None,
             awaited_since: None,
             job: None,
-            exit: None,
+            pods: Vec::new(),
+            size: None,
             quantizer: None,
             quantizer_pods: Vec::new(),
             quantized: None,
-            token: None,
             can_grow: None,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
         }
@@ -97,8 +113,7 @@ impl Scene {
             "type": "Failed", "status": "True", "lastTransitionTime": since, "message": "backoff",
         }] });
         let mut scene = self.with_job(failed);
-        let message = "first\nflexinfer-node: told".to_owned();
-        scene.exit = Some(Exit { status: exit, message });
+        scene.pods = vec![ended(exit, "first\nflexinfer-node: told")];
         scene
     }
 
@@ -120,11 +135,11 @@ impl Scene {
             source: self.source.as_ref(),
             awaited_since: self.awaited_since,
             job: self.job.as_ref(),
-            exit: self.exit.as_ref(),
+            pods: &self.pods.iter().collect::<Vec<_>>(),
             quantizer: self.quantizer.as_ref(),
             quantizer_pods: &self.quantizer_pods.iter().collect::<Vec<_>>(),
+            size: self.size,
             quantized: self.quantized.as_ref(),
-            token: self.token,
             can_grow: self.can_grow,
             now: self.now,
         };
@@ -256,6 +271,11 @@ fn k8s_17_a_claim_grows_and_never_shrinks() {
     let told = grows.look();
     assert!(told.note.unwrap().contains("cannot grow to 80Gi"));
     assert!(matches!(told.step, Some(CacheStep::Make(_))), "the rest goes on");
+    let mut unbound = with_size("80Gi", None);
+    unbound.claim.as_mut().unwrap().status = None;
+    let told = unbound.look();
+    assert!(told.note.unwrap().contains("grows to 80Gi once it has a volume"));
+    assert!(matches!(told.step, Some(CacheStep::Make(_))), "the rest goes on");
     let note = with_size("50Gi", Some("slow")).look().note.unwrap();
     assert!(note.contains("is of class fast, which cannot become slow"), "{note}");
 }
@@ -331,4 +351,17 @@ fn whoever_waits_for_a_claim_without_a_volume_is_told_which() {
     scene.claim.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
     let note = scene.look().note;
     assert_eq!(note.as_deref(), Some("the claim `writer-cache` (class `fast`) has no volume yet"));
+}
+
+#[test]
+fn the_size_of_the_weights_is_what_fetched_them_says_and_is_known_when_its_pod_is_gone() {
+    let complete = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
+    let mut scene = from("HF://a/b").with_claim().with_job(complete);
+    assert_eq!(scene.look().size, None);
+    scene.pods = vec![ended(1, "{\"sizeBytes\": 1}"), ended(0, "{\"sizeBytes\": 5000}")];
+    assert_eq!(scene.look().size, Some(5000));
+    (scene.pods, scene.size) = (Vec::new(), Some(5000));
+    assert_eq!(scene.look().size, Some(5000));
+    scene.claim.as_mut().unwrap().metadata.uid = Some("c2".to_owned());
+    assert_eq!(scene.look().size, None, "they are fetched anew");
 }

@@ -30,6 +30,8 @@ pub struct Engine {
     pub began: Option<Moment>,
     /// What holds up the load, the worst of all pods.
     pub hindrance: Option<Hindrance>,
+    /// The same of further replicas, where one serves.
+    pub lacking: Option<Hindrance>,
     /// How far the load is.
     pub substage: Option<LoadingSubstage>,
     /// The node of the first pod that has one; of one that is ending only where no other has.
@@ -49,10 +51,12 @@ impl Engine {
         let asked = deployment.map_or(0, asked);
         let of_deployment = deployment.and_then(of_deployment);
         let of_pods = staying.iter().filter_map(|pod| hindrance(pod)).max();
-        let hindrance = of_pods.max(of_deployment).filter(|_| ready.is_empty() && asked > 0);
+        let serving = u32::try_from(ready.len()).unwrap_or(u32::MAX);
+        let worst = of_pods.max(of_deployment).filter(|_| serving < asked);
+        let (hindrance, lacking) = if serving == 0 { (worst, None) } else { (None, worst) };
         Self {
             asked,
-            ready: u32::try_from(ready.len()).unwrap_or(u32::MAX),
+            ready: serving,
             present: asked > 0 || !present.is_empty() || deployment.is_some_and(unsettled),
             ready_since: ready.into_iter().min(),
             made: staying
@@ -65,6 +69,7 @@ impl Engine {
                 .chain(&present)
                 .find_map(|pod| pod.spec.as_ref()?.node_name.clone()),
             hindrance,
+            lacking,
         }
     }
 }
@@ -94,12 +99,12 @@ fn unsettled(deployment: &Deployment) -> bool {
 }
 
 /// Its containers are gone for good.
-fn ended(pod: &Pod) -> bool {
+pub(super) fn ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-fn ending(pod: &Pod) -> bool {
+pub(super) fn ending(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 

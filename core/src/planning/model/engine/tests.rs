@@ -193,3 +193,17 @@ fn how_far_a_load_is_follows_the_containers() {
     let running = container(&json!({ "running": {} }));
     assert_eq!(substage(&running), Some(LoadingSubstage::LoadingWeights));
 }
+
+#[test]
+fn k8s_16_what_holds_up_a_further_replica_is_seen_beside_one_that_serves() {
+    let ready = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+    let stuck = pod(&json!({ "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room",
+    }] }));
+    let pods = [ready, stuck];
+    let engine = Engine::of(Some(&deployment(2, 2, 2, 2)), &pods);
+    assert_eq!(engine.hindrance, None, "it serves");
+    assert_eq!(engine.lacking.map(|found| found.reason), Some(LoadHindrance::Unschedulable));
+    let fewer = Engine::of(Some(&deployment(1, 3, 3, 2)), &pods);
+    assert_eq!(fewer.lacking, None, "nobody wants the other any more");
+}

@@ -10,7 +10,7 @@ mod weights;
 
 use flexinfer_crds::{Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, PodSpec};
 use serde_json::{Value, json};
 
 use super::*;
@@ -25,6 +25,8 @@ struct Sample {
     effective: Effective,
     placement: Placement,
     settings: Settings,
+    /// The claim that holds its weights, where it is seen.
+    claim: Option<PersistentVolumeClaim>,
 }
 
 impl Sample {
@@ -50,7 +52,7 @@ impl Sample {
             variable("FLEXINFER_SIMULATOR_IMAGE", "registry.example/flexinfer/gateway:1"),
         ]);
         let settings = Settings { images, ..Settings::default() };
-        Self { model, effective, placement: Placement::processor(), settings }
+        Self { model, effective, placement: Placement::processor(), settings, claim: None }
     }
 
     fn on(mut self, vendor: Vendor, architecture: &str, count: u32) -> Self {
@@ -77,7 +79,9 @@ impl Sample {
     }
 
     fn blueprint(&self) -> Result<Blueprint<'_>, Refusal> {
-        Blueprint::of(&self.model, &self.effective, &self.placement, &self.settings)
+        let blueprint =
+            Blueprint::of(&self.model, &self.effective, &self.placement, &self.settings)?;
+        Ok(blueprint.on_claim(self.claim.as_ref()))
     }
 
     fn deployment(&self) -> Deployment {

@@ -12,20 +12,61 @@ fn text(config: Value) -> Sample {
     Sample::new(spec).on_nvidia()
 }
 
-#[test]
-fn k8s_16_engines_on_a_claim_of_one_node_go_to_that_node() {
+/// A claim whose volume, or which itself where it has none, can be used like this.
+fn usable(asked: &str, volume: Option<&str>) -> PersistentVolumeClaim {
+    let status = volume.map(|mode| json!({ "phase": "Bound", "accessModes": [mode] }));
+    let claim = json!({ "spec": { "accessModes": [asked] }, "status": status });
+    serde_json::from_value(claim).unwrap()
+}
+
+/// Two engines with these weights, on GPUs.
+fn two_engines(source: &str) -> Sample {
     let spec = json!({
-        "backend": "vllm", "source": "HF://a/b", "gpu": { "count": 1 },
+        "backend": "vllm", "source": source, "gpu": { "count": 1 },
         "serverless": { "maxReplicas": 2 },
     });
-    let mut sample = Sample::new(spec).on_nvidia();
-    let pod = sample.pod();
-    assert!(pod.affinity.unwrap().pod_affinity.is_some());
-    assert_eq!(pod.topology_spread_constraints, None);
-    sample.placement.claim_on_many_nodes = true;
-    let pod = sample.pod();
-    assert_eq!(pod.affinity, None);
-    assert!(pod.topology_spread_constraints.is_some());
+    Sample::new(spec).on_nvidia()
+}
+
+#[test]
+fn k8s_16_engines_on_a_claim_of_one_node_go_to_that_node_and_others_spread() {
+    let spreads = |source: &str, claim: Option<PersistentVolumeClaim>| {
+        let sample = Sample { claim, ..two_engines(source) };
+        let pod = sample.pod();
+        let bound = pod.affinity.is_some_and(|affinity| affinity.pod_affinity.is_some());
+        assert_eq!(sample.blueprint().unwrap().doubt().is_some(), bound);
+        assert_ne!(pod.topology_spread_constraints.is_some(), bound);
+        !bound
+    };
+    assert!(!spreads("HF://a/b", None));
+    for mode in ["ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"] {
+        assert!(!spreads("HF://a/b", Some(usable(mode, None))), "{mode}");
+    }
+    assert!(spreads("HF://a/b", Some(usable("ReadWriteMany", None))));
+    assert!(spreads("HF://a/b", Some(usable("ReadWriteOnce", Some("ReadWriteMany")))));
+    assert!(spreads("pvc://a/b", Some(usable("ReadOnlyMany", None))), "nobody writes there");
+}
+
+#[test]
+fn k8s_16_what_fills_a_claim_does_not_wait_for_an_engine_that_waits_for_it() {
+    for source in ["HF://a/b", "pvc://a/b"] {
+        let sample = two_engines(source);
+        let job = sample.blueprint().unwrap().filling_job("c1").unwrap().unwrap();
+        let affinity = job.spec.unwrap().template.spec.unwrap().affinity;
+        assert!(affinity.is_none_or(|affinity| affinity.pod_affinity.is_none()), "{source}");
+    }
+}
+
+#[test]
+fn k8s_16_on_the_processor_too_a_change_starts_the_next_engine_first_where_any_node_has_the_claim()
+{
+    let spec = json!({ "backend": "llamacpp", "source": "pvc://weights/w.gguf" });
+    let mut sample = Sample::new(spec);
+    let strategy = |sample: &Sample| sample.deployment().spec.strategy.unwrap().type_;
+    sample.claim = Some(usable("ReadWriteOnce", None));
+    assert_eq!(strategy(&sample).as_deref(), Some("Recreate"));
+    sample.claim = Some(usable("ReadWriteMany", None));
+    assert_eq!(strategy(&sample).as_deref(), Some("RollingUpdate"));
 }
 
 #[test]

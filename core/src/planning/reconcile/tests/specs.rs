@@ -74,3 +74,15 @@ fn an_engine_is_started_with_room_for_its_adapters() {
     let told = arguments(&planned(&model));
     assert!(told.contains("--enable-lora --max-loras 4 --max-lora-rank 64"), "{told}");
 }
+
+#[test]
+fn the_device_is_what_the_gpus_of_the_engines_node_are_sold_as() {
+    let mut model = kept_in_memory();
+    model.nodes[1].labels.insert(keys::GPU_PRODUCT.to_owned(), "NVIDIA-L40S".to_owned());
+    let device = |wanted: Wanted| wanted.status.gpu.and_then(|gpu| gpu.device);
+    assert_eq!(device(planned(&model)), None, "it is nowhere yet");
+    model.pods = vec![serving_on("b")];
+    assert_eq!(device(planned(&model)).as_deref(), Some("NVIDIA-L40S"));
+    model.pods = vec![serving_on("a")];
+    assert_eq!(device(planned(&model)), None, "nobody has looked there");
+}

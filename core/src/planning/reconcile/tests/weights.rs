@@ -72,3 +72,65 @@ fn copies_in_memory_are_known_while_the_model_sleeps_and_until_their_node_is_gon
     model.complaints = vec![Complaint::error("spec.config", "a typo")];
     assert!(nodes(&planned(&model)).is_some_and(|nodes| nodes.contains(&"b".to_owned())));
 }
+
+/// A model that is fetched onto a claim which is there, with the Job that does it.
+fn fetching() -> Member {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let Some(CacheStep::Claim(mut claim)) = planned(&model).caching else { panic!("a claim") };
+    claim.spec.as_mut().unwrap().storage_class_name = Some("plain".to_owned());
+    claim.status = Some(serde_json::from_value(json!({ "phase": "Bound" })).unwrap());
+    model.claims.insert("m-cache".to_owned(), Arc::new(*claim));
+    let Some(CacheStep::Make(job)) = planned(&model).caching else { panic!("a Job") };
+    model.jobs.push(*job);
+    model
+}
+
+#[test]
+fn a_job_of_which_the_image_cannot_be_pulled_is_a_failure_that_those_who_wait_are_told() {
+    let mut model = fetching();
+    let active = json!({ "active": 1 });
+    model.jobs[0].status = Some(serde_json::from_value(active).unwrap());
+    let pod = json!({
+        "metadata": {
+            "name": "p", "labels": { "batch.kubernetes.io/job-name": "m-cache-prefetch" },
+        },
+        "status": { "phase": "Pending", "containerStatuses": [{
+            "name": "fetch", "image": "NODE:1", "imageID": "", "ready": false, "restartCount": 0,
+            "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } },
+        }] },
+    });
+    model.job_pods.push(serde_json::from_value(pod).unwrap());
+    let status = planned(&model).status;
+    assert_eq!(status.phase, Some(Phase::Failed));
+    for kind in ["Cached", "Ready"] {
+        let found = status.conditions.iter().find(|found| found.type_ == kind).unwrap();
+        assert_eq!((&*found.status, &*found.reason), ("False", "ImagePullFailed"), "{kind}");
+        assert!(found.message.contains("no such image"), "{}", found.message);
+    }
+}
+
+#[test]
+fn k8s_17_a_class_that_lets_nothing_grow_is_asked_for_nothing_and_the_rest_goes_on() {
+    let mut model = fetching();
+    model.jobs[0].status = Some(ended_as("Complete"));
+    model.model.spec.cache = Some(serde_json::from_value(json!({ "size": "80Gi" })).unwrap());
+    for (classes, grows) in [
+        (Some([("plain".to_owned(), false)].into()), false),
+        (Some([("other".to_owned(), true)].into()), false),
+        (Some([("plain".to_owned(), true)].into()), true),
+        (None, true),
+    ] {
+        model.storage_classes = classes;
+        let wanted = planned(&model);
+        assert_eq!(matches!(wanted.caching, Some(CacheStep::Claim(_))), grows);
+        if !grows {
+            assert_eq!(deployment(&wanted).spec.replicas, Some(1), "the rest goes on");
+            let conditions = &wanted.status.conditions;
+            let cached = conditions.iter().find(|found| found.type_ == "Cached").unwrap();
+            assert!(cached.message.contains("cannot grow to 80Gi"), "{}", cached.message);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! On which nodes a model's pods may run: where its GPUs are, and where several engines can have their weights.
+
+use k8s_openapi::api::core::v1::{
+    Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
+    PersistentVolumeClaim, PodAffinity, PodAffinityTerm, TopologySpreadConstraint,
+};
+
+use super::{Blueprint, Held};
+use crate::planning::placing::{Doubt, NodeRule};
+
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+impl Blueprint<'_> {
+    /// The same on `claim`, the one that holds the weights. What is not seen yet can be used by one node at a time.
+    #[must_use]
+    pub fn on_claim(mut self, claim: Option<&PersistentVolumeClaim>) -> Self {
+        let writes = self.weights.writable;
+        self.on_many_nodes = claim.is_some_and(|claim| on_many_nodes(claim, writes));
+        self
+    }
+
+    /// Whether engines hang on a claim that one node at a time can use (K8S-16).
+    pub(super) fn on_one_node(&self) -> bool {
+        matches!(self.weights.held, Held::Claim { .. }) && !self.on_many_nodes
+    }
+
+    /// What its author should know about where several engines may run.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
+        let Held::Claim { name, .. } = &self.weights.held else { return None };
+        self.bound_to_one_node().then(|| Doubt::OneNode(name.clone()))
+    }
+
+    /// That all engines go where a claim is that only one node can use. Of engines alone: a Job's pod that had to
+    /// be where an engine is would never come to be, since no engine is started before it.
+    pub(super) fn together(&self) -> Option<PodAffinity> {
+        self.bound_to_one_node().then(|| PodAffinity {
+            required_during_scheduling_ignored_during_execution: Some(vec![PodAffinityTerm {
+                label_selector: Some(self.label_selector()),
+                topology_key: HOST_NAME.to_owned(),
+                ..PodAffinityTerm::default()
+            }]),
+            ..PodAffinity::default()
+        })
+    }
+
+    /// Whether several engines would hang on a claim that one node at a time can use (K8S-16).
+    fn bound_to_one_node(&self) -> bool {
+        self.effective.max_replicas > 1 && self.on_one_node()
+    }
+
+    /// Several engines on several nodes, where that can be had.
+    pub(super) fn spreading(&self) -> Option<Vec<TopologySpreadConstraint>> {
+        (self.effective.max_replicas > 1 && !self.bound_to_one_node()).then(|| {
+            vec![TopologySpreadConstraint {
+                max_skew: 1,
+                topology_key: HOST_NAME.to_owned(),
+                when_unsatisfiable: "ScheduleAnyway".to_owned(),
+                label_selector: Some(self.label_selector()),
+                ..TopologySpreadConstraint::default()
+            }]
+        })
+    }
+}
+
+/// Whether several nodes can use a claim at once, by what its volume can do, or by what is asked of one that has
+/// none yet; `writes` where pods write to it.
+fn on_many_nodes(claim: &PersistentVolumeClaim, writes: bool) -> bool {
+    let of_volume = claim.status.as_ref().and_then(|status| status.access_modes.as_ref());
+    let asked = claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref());
+    let modes = of_volume.filter(|modes| !modes.is_empty()).or(asked);
+    let can = |mode: &String| mode == "ReadWriteMany" || (mode == "ReadOnlyMany" && !writes);
+    modes.into_iter().flatten().any(can)
+}
+
+/// The nodes that would do.
+pub(super) fn affinity_to_nodes(rules: &[NodeRule]) -> Option<Affinity> {
+    let rules: Vec<_> = rules.iter().map(requirement).collect();
+    let node_affinity = (!rules.is_empty()).then(|| NodeAffinity {
+        required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+            node_selector_terms: vec![NodeSelectorTerm {
+                match_expressions: Some(rules),
+                match_fields: None,
+            }],
+        }),
+        ..NodeAffinity::default()
+    })?;
+    Some(Affinity { node_affinity: Some(node_affinity), ..Affinity::default() })
+}
+
+/// The same, and which other pods have to be near.
+pub(super) fn affinity(nodes: Option<Affinity>, pods: Option<PodAffinity>) -> Option<Affinity> {
+    if pods.is_none() {
+        return nodes;
+    }
+    Some(Affinity { pod_affinity: pods, ..nodes.unwrap_or_default() })
+}
+
+fn requirement(rule: &NodeRule) -> NodeSelectorRequirement {
+    let (operator, key, values) = match rule {
+        NodeRule::In { key, values } => ("In", key, values),
+        NodeRule::NotIn { key, values } => ("NotIn", key, values),
+    };
+    NodeSelectorRequirement {
+        key: key.clone(),
+        operator: operator.to_owned(),
+        values: Some(values.clone()),
+    }
+}
