@@ -58,16 +58,28 @@ impl Desk {
 
     /// Without a controller, in a namespace of whichever cluster.
     pub(crate) async fn of(world: World) -> Self {
+        Self::on_nodes(world, 1).await
+    }
+
+    /// The same with several nodes, each of which has a GPU.
+    pub(crate) async fn on_nodes(world: World, count: usize) -> Self {
         let models = Models::of(world).await;
-        let node = Node::new(&models.world.namespace)
-            .label("test", &models.world.namespace)
-            .label("flexinfer.ai/gpu.vendor", "NVIDIA")
-            .resource("nvidia.com/gpu", "1");
+        let node = |number: usize| {
+            let name = match number {
+                0 => models.world.namespace.clone(),
+                number => format!("{}-{number}", models.world.namespace),
+            };
+            Node::new(&name)
+                .label("test", &models.world.namespace)
+                .label("flexinfer.ai/gpu.vendor", "NVIDIA")
+                .resource("nvidia.com/gpu", "1")
+        };
+        let nodes = (0..count).map(node).collect();
         let fails = ["sh", "-c", "echo out of luck >&2; exit 3", "sh"];
         let all = Images::of_this_workspace()
             .with(FAILING_IMAGE, fails)
             .with(QUANTIZER, ["sh", "-c", QUANTIZE]);
-        let kubelet = Kubelet::start(&models.world.cluster, vec![node], all).await.unwrap();
+        let kubelet = Kubelet::start(&models.world.cluster, nodes, all).await.unwrap();
         let kubeconfig = models.world.kubeconfig_of(Account::Controller).await;
         Self { models, kubelet, kubeconfig, controller: None, ticks: AtomicI64::new(1) }
     }
@@ -86,6 +98,13 @@ impl Desk {
         self.controller = Some(self.controller_by(kubeconfig, more));
     }
 
+    /// Starts a controller whose own programs are in `image`, with these arguments beside the usual ones.
+    pub(crate) fn start_controller_of(&mut self, image: &str, more: &[&str]) {
+        let log = self.log_file();
+        let mut command = command(&self.world().namespace, &self.kubeconfig, &log, more);
+        self.controller = Some(command.env("FLEXINFER_NODE_IMAGE", image).spawn().unwrap());
+    }
+
     /// A further controller.
     pub(crate) fn controller(&self, more: &[&str]) -> Child {
         self.controller_by(&self.kubeconfig, more)
@@ -93,8 +112,11 @@ impl Desk {
 
     /// The same by another configuration.
     pub(crate) fn controller_by(&self, kubeconfig: &Path, more: &[&str]) -> Child {
-        let log = self.kubelet.logs().join("controller.log");
-        controller(&self.world().namespace, kubeconfig, &log, more)
+        controller(&self.world().namespace, kubeconfig, &self.log_file(), more)
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.kubelet.logs().join("controller.log")
     }
 
     /// Kills the controller as a machine that loses power does.
@@ -106,7 +128,7 @@ impl Desk {
 
     /// What the controllers wrote into their log so far.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.kubelet.logs().join("controller.log")).unwrap_or_default()
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
     /// Applies a Model whose pods run on this test's node.
@@ -217,6 +239,10 @@ impl Desk {
 
 /// Starts a controller of a namespace, which ends with the answer.
 pub(crate) fn controller(namespace: &str, kubeconfig: &Path, log: &Path, more: &[&str]) -> Child {
+    command(namespace, kubeconfig, log, more).spawn().unwrap()
+}
+
+fn command(namespace: &str, kubeconfig: &Path, log: &Path, more: &[&str]) -> Command {
     let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
     let mut command = Command::new(beside("flexinfer-controller"));
     command
@@ -232,7 +258,7 @@ pub(crate) fn controller(namespace: &str, kubeconfig: &Path, log: &Path, more: &
         .stdin(Stdio::null())
         .stderr(log)
         .kill_on_drop(true);
-    command.spawn().unwrap()
+    command
 }
 
 /// A program of this workspace, which the command that runs these tests has built.

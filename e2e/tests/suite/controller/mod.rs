@@ -9,12 +9,14 @@ mod life;
 mod owning;
 mod pressure;
 mod registry;
+mod replicas_on_claims;
 mod scaled_elsewhere;
 mod scaling;
 mod swaps;
 mod trouble;
 mod unknown;
 mod weights;
+mod weights_held_up;
 
 pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};
 pub(crate) use hub::FakeHub;

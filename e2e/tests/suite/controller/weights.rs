@@ -22,10 +22,13 @@ pub(super) struct Shelf {
 
 impl Shelf {
     pub(super) async fn new() -> Self {
-        let mut shelf = Self::without_controller().await;
-        let hub = shelf.hub.url();
-        shelf.desk.start_controller(&["--hf-endpoint", &hub]);
-        shelf
+        Self::without_controller().await.with_controller()
+    }
+
+    /// The same with several nodes, each of which has a GPU.
+    pub(super) async fn on_nodes(count: usize) -> Self {
+        let desk = Desk::on_nodes(World::new().await, count).await;
+        Self { desk, hub: FakeHub::start().await }.with_controller()
     }
 
     pub(super) async fn without_controller() -> Self {
@@ -35,6 +38,12 @@ impl Shelf {
     /// Without a controller, in a namespace of whichever cluster.
     pub(super) async fn of(world: World) -> Self {
         Self { desk: Desk::of(world).await, hub: FakeHub::start().await }
+    }
+
+    pub(super) fn with_controller(mut self) -> Self {
+        let hub = self.hub.url();
+        self.desk.start_controller(&["--hf-endpoint", &hub]);
+        self
     }
 
     /// A pinned model with these weights.
@@ -48,11 +57,16 @@ impl Shelf {
         self.desk.until_phase(name, Phase::Ready).await
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub(super) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
         Api::namespaced(self.desk.world().client.clone(), &self.desk.world().namespace)
+    }
+
+    /// The address of the hub.
+    pub(super) fn hub(&self) -> String {
+        self.hub.url()
     }
 
     async fn job(&self, name: &str) -> Option<Job> {
