@@ -116,7 +116,10 @@ impl FromStr for Source {
         if text.is_empty() {
             return Err(BadSource::Empty);
         }
-        if text.trim() != text || text.chars().any(char::is_control) {
+        // A slash at the end is dropped, so a space before it would then stand there.
+        let spaced =
+            text.trim() != text || text.trim_end_matches('/').ends_with(char::is_whitespace);
+        if spaced || text.chars().any(char::is_control) {
             return Err(BadSource::Unprintable { text: text.to_owned() });
         }
         let Some((scheme, rest)) = text.split_once("://") else {

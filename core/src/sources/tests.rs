@@ -80,6 +80,7 @@ fn refusals_say_what_to_write_instead() {
     for (text, wanted) in [
         ("", "empty"),
         (" hf://a/b", "spaces around"),
+        ("pvc://a/ /", "spaces around"),
         ("hf://a/b\n", "control characters"),
         ("Qwen/Qwen3-8B", "HF://Qwen/Qwen3-8B"),
         ("/models/x.gguf", "file:///models/x.gguf"),
