@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -181,6 +181,7 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         if end {
             send::sent(session, context);
+            context.attempt.sent = Some(Instant::now());
             send::watch(&self.parts.limits, session, context);
         }
         Ok(())

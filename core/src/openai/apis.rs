@@ -1,6 +1,6 @@
 //! The table of every path that is served, by engines or by the gateway itself. What a request asks
-//! for, in whose dialect it is refused, whether its answer is a stream and whether it may be asked
-//! twice all come from here, and so does `docs/reference/apis.md`. A new API is a row here and a name
+//! for, in whose dialect it is refused, whether its answer is a stream and whether it may be tried
+//! again all come from here, and so does `docs/reference/apis.md`. A new API is a row here and a name
 //! in the backends that serve it.
 
 use super::Dialect;
@@ -19,9 +19,6 @@ pub struct Operation {
     pub model_at: ModelAt,
     /// When its answer is a stream.
     pub streams: Streams,
-    /// Whether asking twice is no more than asking once, so that it may be tried again even if an
-    /// engine can have begun.
-    pub repeatable: bool,
     /// What ties it to the engine that other requests went to.
     pub tied: Option<Tie>,
 }
@@ -105,7 +102,6 @@ const fn json(path: &'static str, api: Api) -> Operation {
         api,
         model_at: ModelAt::Json,
         streams: Streams::Never,
-        repeatable: false,
         tied: None,
     }
 }
@@ -116,16 +112,12 @@ const fn form(path: &'static str, api: Api) -> Operation {
 
 /// Read with a method of its own, and named by header or path only.
 const fn read(path: &'static str, api: Api) -> Operation {
-    Operation { methods: READ, model_at: ModelAt::Address, repeatable: true, ..json(path, api) }
+    Operation { methods: READ, model_at: ModelAt::Address, ..json(path, api) }
 }
 
 impl Operation {
     const fn streaming(self, streams: Streams) -> Self {
         Self { streams, ..self }
-    }
-
-    const fn twice(self) -> Self {
-        Self { repeatable: true, ..self }
     }
 
     const fn tied(self, tie: Tie) -> Self {
@@ -137,7 +129,7 @@ impl Operation {
     }
 
     const fn called(self, methods: &'static str) -> Self {
-        Self { methods, repeatable: false, ..self }
+        Self { methods, ..self }
     }
 
     /// In whose dialect it is refused.
@@ -150,9 +142,15 @@ impl Operation {
         self.streams == Streams::Asked
     }
 
-    /// Whether it may be asked a second time after the first may have begun.
-    pub fn repeatable(&self, method: &str) -> bool {
-        self.repeatable || matches!(method, "GET" | "HEAD")
+    /// Whether its body is held until its engine begins to answer, however long it is, so that it may be tried again
+    /// as long as no engine can have begun. Of the others a long one goes on as it comes, and can be sent once only.
+    pub fn is_held_whole(&self) -> bool {
+        match self.model_at {
+            ModelAt::Json | ModelAt::Query => true,
+            ModelAt::Form => false,
+            // What ties it may stand in the body.
+            ModelAt::Address => self.tied.is_some(),
+        }
     }
 }
 
@@ -165,7 +163,7 @@ const fn comfy(path: &'static str, methods: &'static str) -> Operation {
 pub const OPERATIONS: &[Operation] = &[
     json("/v1/chat/completions", Api::Chat).streaming(Streams::Asked),
     json("/v1/completions", Api::Completions).streaming(Streams::Asked),
-    json("/v1/embeddings", Api::Embeddings).twice(),
+    json("/v1/embeddings", Api::Embeddings),
     json("/v1/responses", Api::Responses).streaming(Streams::Asked).tied(Tie::Response),
     read("/v1/responses/{id}", Api::Responses).called("GET, HEAD, DELETE").tied(Tie::Response),
     read("/v1/responses/{id}/input_items", Api::Responses).tied(Tie::Response),
@@ -176,28 +174,28 @@ pub const OPERATIONS: &[Operation] = &[
     json("/v1/audio/speech", Api::AudioSpeech),
     form("/v1/audio/transcriptions", Api::AudioTranscriptions).streaming(Streams::Asked),
     form("/v1/audio/translations", Api::AudioTranslations).streaming(Streams::Asked),
-    json("/v1/moderations", Api::Moderations).twice(),
-    json("/v1/rerank", Api::Rerank).twice(),
-    json("/v2/rerank", Api::Rerank).twice(),
-    json("/rerank", Api::Rerank).twice(),
-    json("/v1/score", Api::Score).twice(),
-    json("/score", Api::Score).twice(),
+    json("/v1/moderations", Api::Moderations),
+    json("/v1/rerank", Api::Rerank),
+    json("/v2/rerank", Api::Rerank),
+    json("/rerank", Api::Rerank),
+    json("/v1/score", Api::Score),
+    json("/score", Api::Score),
     Operation { model_at: ModelAt::Query, ..read("/v1/realtime", Api::Realtime).called("GET") }
         .streaming(Streams::Upgraded),
 
     json("/v1/messages", Api::Messages).streaming(Streams::Asked),
-    json("/v1/messages/count_tokens", Api::Messages).twice(),
+    json("/v1/messages/count_tokens", Api::Messages),
 
     json("/api/chat", Api::OllamaNative).streaming(Streams::UnlessDeclined),
     json("/api/generate", Api::OllamaNative).streaming(Streams::UnlessDeclined),
-    json("/api/embed", Api::OllamaNative).twice(),
-    json("/api/embeddings", Api::OllamaNative).twice(),
+    json("/api/embed", Api::OllamaNative),
+    json("/api/embeddings", Api::OllamaNative),
 
-    json("/tokenize", Api::Tokenize).twice(),
-    json("/detokenize", Api::Tokenize).twice(),
+    json("/tokenize", Api::Tokenize),
+    json("/detokenize", Api::Tokenize),
     json("/infill", Api::LlamaCppNative).streaming(Streams::Asked),
     json("/completion", Api::LlamaCppNative).streaming(Streams::Asked),
-    json("/apply-template", Api::LlamaCppNative).twice(),
+    json("/apply-template", Api::LlamaCppNative),
 
     json("/sdapi/v1/txt2img", Api::SdApi).addressed(),
     json("/sdapi/v1/img2img", Api::SdApi).addressed(),

@@ -27,6 +27,7 @@ pub(crate) async fn connect(
     context: &mut Context,
 ) -> Result<Box<HttpPeer>, Stop> {
     let retry = context.attempt.retry.take();
+    context.attempt.sent = None;
     if let Some(retry) = retry {
         if let Some(another) = another_slot(parts, context, retry) {
             dispatch::dispatch(session, context, another).await?;

@@ -59,9 +59,11 @@ pub(crate) fn early(session: &Session, call: &Call, named: bool) -> Option<Early
         return None;
     }
     let operation = call.operation;
+    if operation.is_some_and(Operation::is_held_whole) {
+        return None;
+    }
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
-        let tied = operation.is_some_and(|operation| operation.tied.is_some());
-        return (named && !tied).then_some(Early::Opaque);
+        return named.then_some(Early::Opaque);
     }
     let headers = &session.req_header().headers;
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -10,6 +10,7 @@ use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
+use tokio::sync::Notify;
 
 use crate::form_bodies::refusing_early;
 use crate::world::{BOUND, World, limits, model};
@@ -48,6 +49,38 @@ async fn route_02_a_kept_connection_that_the_engine_closed_is_replaced_once() {
         assert_eq!(seen.len(), 3, "one reset, one retry");
         assert!(seen[1].body == seen[2].body, "the retry sends the same body");
         assert_eq!((engine.connections(), world.desk.booked(), world.desk.rebooked()), (2, 2, 0));
+        assert!(eventually(BOUND, || world.at_rest()).await);
+    }
+}
+
+#[tokio::test]
+async fn route_02_an_engine_that_worked_for_a_while_on_a_kept_connection_is_not_asked_twice() {
+    for path in [CHAT, "/v1/embeddings"] {
+        let (other, killed) = (Origin::answering("{}").await.unwrap(), Arc::new(Notify::new()));
+        let wait = Arc::clone(&killed);
+        let engine = Origin::start(move |seen| match seen.index {
+            0 => vec![Action::Write(answer(200, &[], b"{}"))],
+            _ => vec![Action::Wait(Arc::clone(&wait)), Action::Reset],
+        })
+        .await
+        .unwrap();
+        let world = World::new(engine.address, vec![model("m", None)]);
+        world.desk.set_spare(other.address);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.post(path, &body(100)).await.unwrap();
+        assert_eq!(client.answer().await.unwrap().status(), 200);
+        client.post(path, &body(100)).await.unwrap();
+        assert!(eventually(BOUND, || engine.requests().len() == 2).await);
+        // So long it works before something kills it.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        killed.notify_one();
+        let answer = client.answer().await.unwrap();
+        assert_eq!(
+            (answer.status(), answer.json()["error"]["code"].as_str()),
+            (502, Some("bad_gateway"))
+        );
+        assert_eq!((engine.connections(), engine.requests().len()), (1, 2), "{path}");
+        assert_eq!(other.requests().len(), 0, "what killed one engine went to the next");
         assert!(eventually(BOUND, || world.at_rest()).await);
     }
 }

@@ -103,17 +103,13 @@ fn every_path_is_answered_in_the_words_of_its_clients() {
 }
 
 #[test]
-fn what_may_be_asked_twice_is_what_only_reads() {
-    let repeatable = |method, path| {
-        let operation = call(method, path).operation.expect("listed");
-        operation.repeatable(method)
-    };
-    assert!(repeatable("GET", "/v1/responses/resp_1"));
-    assert!(!repeatable("DELETE", "/v1/responses/resp_1"));
-    assert!(!repeatable("POST", "/v1/chat/completions"));
-    assert!(repeatable("POST", "/v1/messages/count_tokens"));
-    assert!(repeatable("GET", "/queue"));
-    assert!(!repeatable("POST", "/queue"));
+fn what_may_be_tried_again_at_any_length_is_what_is_held_whole() {
+    let held = |method, path| call(method, path).operation.expect("listed").is_held_whole();
+    assert!(held("POST", "/v1/chat/completions"));
+    assert!(held("POST", "/v1/responses/resp_1/cancel"));
+    assert!(held("POST", "/upload/image"), "its client may be named in it");
+    assert!(!held("POST", "/v1/audio/transcriptions"));
+    assert!(!held("POST", "/sdapi/v1/img2img"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn the_page_about_apis_has_the_tables_of_the_code() {
 
 fn operations() -> String {
     let mut lines = vec![
-        "| path | methods | model | stream | asked twice | tied by | engines |".to_owned(),
+        "| path | methods | model | stream | tried again | tied by | engines |".to_owned(),
         "|---|---|---|---|---|---|---|".to_owned(),
     ];
     lines.extend(OPERATIONS.iter().map(row));
@@ -44,14 +44,14 @@ fn row(operation: &Operation) -> String {
         Some(Tie::Response) => "response",
         Some(Tie::ComfyClient) => "client",
     };
-    let twice = match (operation.repeatable, operation.methods.contains("GET")) {
-        (true, _) => "yes",
-        (false, true) => "GET",
-        (false, false) => "–",
+    let again = if !operation.methods.contains("POST") || operation.is_held_whole() {
+        "yes"
+    } else {
+        "up to 1 MiB"
     };
     let (path, methods) = (operation.path, operation.methods);
     let engines = engines(operation.api);
-    format!("| `{path}` | {methods} | {model} | {stream} | {twice} | {tied} | {engines} |")
+    format!("| `{path}` | {methods} | {model} | {stream} | {again} | {tied} | {engines} |")
 }
 
 fn engines(api: Api) -> String {

@@ -24,6 +24,10 @@ use crate::parts::Parts;
 const INTERIM: usize = 1000;
 const INTERIM_BYTES: usize = 256 * 1024;
 
+/// A kept connection that the engine had closed shows it as soon as something is sent. What ends later was read:
+/// whatever killed an engine at work may kill the next one too.
+const STALE: Duration = Duration::from_secs(1);
+
 /// No connection was made: nothing was sent, so another try is safe. That an engine speaks another protocol is no
 /// reason to doubt it, and none to try again.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
@@ -166,7 +170,7 @@ pub(crate) fn broken(
     let tries = context.attempt.connections;
     let retry = if !repeatable {
         None
-    } else if kept && tries <= parts.limits.connections && unread(&error) {
+    } else if kept && tries <= parts.limits.connections && stale(context) && unread(&error) {
         Some(Retry::NewConnection)
     } else if tries < parts.limits.connections && refused(&error) {
         Some(Retry::Elsewhere)
@@ -193,6 +197,11 @@ pub(crate) fn broken(
 fn patience(parts: &Parts, context: &Context) -> Duration {
     let answers = context.answer.status.is_some();
     if answers { parts.limits.silence } else { parts.limits.first_byte }
+}
+
+/// Whether a kept connection ended so soon that it had been closed before the request came.
+fn stale(context: &Context) -> bool {
+    context.attempt.sent.is_none_or(|sent| sent.elapsed() < STALE)
 }
 
 /// Whether the connection ended without a single byte of an answer, as one does that was closed before
