@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::{Adapter, Served};
 use flexinfer_core::limits::UsageEvents;
-use flexinfer_core::openai::{Dialect, Stream, Understood, UsageReader};
+use flexinfer_core::openai::{Dialect, Pieces, Stream, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
 use flexinfer_core::routing::Strategy;
@@ -202,8 +202,8 @@ pub(crate) struct Answer {
     pub(crate) stream: Option<Stream>,
     /// Whether the stream stands between two of its pieces.
     pub(crate) whole: bool,
-    /// The events of a stream so far, counted where a limit asks; `None` for what is no stream.
-    pub(crate) events: Option<u64>,
+    /// The events or lines of a stream so far, counted where a limit asks; `None` for what is no stream.
+    pub(crate) counted: Option<Pieces>,
 }
 
 impl Context {

@@ -21,6 +21,7 @@ use tracing::debug;
 use crate::context::{Context, Target};
 use crate::parts::Parts;
 use crate::server;
+use crate::stages::limit::Ending;
 use crate::stages::receive::Request;
 use crate::stages::{
     Stop, account, adapt, client_left, connect, dispatch, identify, judge, limit, lists, read,
@@ -101,7 +102,7 @@ impl Proxy {
 
     /// Ends a request that goes no further; an error means that there is nobody to answer.
     async fn stop(&self, session: &mut Session, context: &mut Context, stop: Stop) -> Result<()> {
-        limit::settle(context, true);
+        limit::settle(context, Ending::Refused);
         match stop {
             Stop::Answered(own) => respond::own(session, context, own).await,
             Stop::Preflight => respond::preflight(session, context).await,
@@ -222,7 +223,7 @@ impl ProxyHttp for Proxy {
         let (error_code, written) = if answered {
             (0, respond::break_off(session, context, &rejection).await)
         } else {
-            limit::settle(context, true);
+            limit::settle(context, Ending::Refused);
             (rejection.status(), respond::reject(session, context, &rejection).await)
         };
         if let Err(error) = written {

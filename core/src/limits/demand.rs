@@ -3,6 +3,7 @@
 //! engine says it was.
 
 use memchr::{memchr, memchr_iter};
+use serde::Deserialize;
 
 use crate::openai::Facts;
 use crate::openai::facts::Key;
@@ -54,7 +55,7 @@ impl Demand {
         let count = |key| integer(facts, key, body);
         Self {
             prompt: texts.map(tokens).sum(),
-            answer: BOUNDS.iter().find_map(|(key, _)| count(*key)),
+            answer: BOUNDS.iter().find_map(|(key, _)| count(*key)).or_else(|| bound(facts, body)),
             answers: count(Key::N).max(count(Key::BestOf)).unwrap_or(1).max(1),
         }
     }
@@ -64,6 +65,19 @@ impl Demand {
         let answer = self.answer.unwrap_or(default);
         self.prompt.saturating_add(answer.saturating_mul(self.answers))
     }
+}
+
+/// How Ollama and llama.cpp are told how long an answer may be.
+#[derive(Deserialize)]
+struct Options {
+    num_predict: Option<i64>,
+}
+
+/// The bound in the words of Ollama or llama.cpp, where a negative number is none.
+fn bound(facts: &Facts, body: &[u8]) -> Option<u64> {
+    let options = || serde_json::from_str::<Options>(facts.text(Key::Options, body)?).ok();
+    let ollamas = || u64::try_from(options()?.num_predict?).ok();
+    integer(facts, Key::NPredict, body).or_else(ollamas).filter(|count| *count > 0)
 }
 
 /// The whole number above zero that the field `key` is, if it is one.
@@ -145,6 +159,15 @@ mod tests {
         assert_eq!(demand(r#"{"prompt":"1234"}"#).total(256), 257);
         for odd in ["null", "0", "-1", "1.5", "\"9\"", "1e2"] {
             assert_eq!(demand(&format!(r#"{{"max_tokens":{odd}}}"#)).answer, None, "{odd}");
+        }
+        for (body, answer) in [
+            (r#"{"options":{"temperature":0,"num_predict":40}}"#, Some(40)),
+            (r#"{"options":{"num_predict":-1}}"#, None),
+            (r#"{"options":null}"#, None),
+            (r#"{"n_predict":30}"#, Some(30)),
+            (r#"{"n_predict":-1}"#, None),
+        ] {
+            assert_eq!(demand(body).answer, answer, "{body}");
         }
         let huge = format!(r#"{{"max_tokens":{},"n":{}}}"#, u64::MAX, u64::MAX);
         assert_eq!(demand(&huge).total(1), u64::MAX);

@@ -8,8 +8,9 @@ use pingora_core::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tracing::debug;
 
+use super::limit::{self, Ending};
+use super::send;
 use super::spans::Ended;
-use super::{limit, send};
 use crate::context::Context;
 use crate::metrics::Outcome;
 
@@ -22,7 +23,7 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
     let status = session.response_written().map(|head| head.status.as_u16());
     let ended = outcome(status, error.map(Error::esource));
     let outcome = context.ruled.refused.unwrap_or(ended);
-    limit::settle(context, false);
+    limit::settle(context, Ending::Early);
     let usage = context.answer.usage.as_ref().map(UsageReader::usage);
     let usage = usage.filter(|usage| **usage != Usage::default());
     if let Some(target) = &context.target {

@@ -177,23 +177,38 @@ pub(crate) fn tell(fields: &mut HeaderMap, standing: &Standing) {
     }
 }
 
+/// How a request ended for its engine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The answer came to its end.
+    Whole,
+    /// It broke off, or its client left.
+    Early,
+    /// There was none but the gateway's own.
+    Refused,
+}
+
 /// The request is over for its engine: what it was charged is settled or given back.
-pub(crate) fn settle(context: &mut Context, rejected: bool) {
+pub(crate) fn settle(context: &mut Context, ending: Ending) {
     let Some(mut charged) = context.ruled.charged.take() else { return };
     let failed = context.answer.status.is_some_and(|status| status >= 400);
+    if failed || ending == Ending::Refused {
+        return charged.used(Some(0));
+    }
     let usage = context.answer.usage.as_ref().map(UsageReader::usage);
-    let told = usage.and_then(|usage| {
-        let known = usage.prompt_tokens.is_some() || usage.completion_tokens.is_some();
-        let prompt = usage.prompt_tokens.unwrap_or(context.ruled.prompt_tokens);
-        known.then(|| prompt.saturating_add(usage.completion_tokens.unwrap_or_default()))
-    });
-    charged.used(match (told, context.answer.events) {
-        _ if failed || rejected => Some(0),
-        (Some(tokens), _) => Some(tokens),
-        // A stream that does not tell, or was left before its end: an event is a token, or more.
-        (None, Some(events)) => Some(context.ruled.prompt_tokens.saturating_add(events)),
-        (None, None) => None,
-    });
+    let told = usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
+    let (told_prompt, told_answer) = told.unwrap_or_default();
+    let knows = told_prompt.is_some() || told_answer.is_some();
+    // A piece of a stream is a token, or more.
+    let came = context.answer.counted.map(|pieces| pieces.count());
+    let answer = match (ending, came) {
+        (Ending::Whole, _) if knows => Some(told_answer.unwrap_or_default()),
+        // What it told on its way may be old: Anthropic's streams begin with a usage.
+        (_, Some(came)) => Some(came.max(told_answer.unwrap_or_default())),
+        (_, None) => knows.then(|| told_answer.unwrap_or_default()),
+    };
+    let prompt = told_prompt.unwrap_or(context.ruled.prompt_tokens);
+    charged.used(answer.map(|answer| prompt.saturating_add(answer)));
 }
 
 #[cfg(test)]

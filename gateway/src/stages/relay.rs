@@ -1,17 +1,17 @@
 //! Passes the engine's answer on, byte for byte and as it comes.
 
 use bytes::Bytes;
-use flexinfer_core::openai::{Stream, UsageReader};
+use flexinfer_core::openai::{Pieces, Stream, UsageReader};
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue};
-use memchr::memmem;
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
 use super::receive::REQUEST_ID_NAME;
-use super::{cors, fields, limit};
+use super::limit::{self, Ending};
+use super::{cors, fields};
 use crate::context::Context;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
@@ -64,10 +64,11 @@ fn tell(fields: &mut HeaderMap, context: &mut Context) {
     follow_stream(fields, context, events);
 }
 
-/// Counts a stream's events where a limit asks for it, and prepares for the one that is taken out.
+/// Counts a stream's pieces where a limit asks for it, and prepares for the one that is taken out.
 fn follow_stream(fields: &mut HeaderMap, context: &mut Context, events: bool) {
     context.answer.whole = true;
-    context.answer.events = (events && context.ruled.charged.is_some()).then_some(0);
+    let charged = context.ruled.charged.is_some();
+    context.answer.counted = context.answer.stream.filter(|_| charged).map(Pieces::of);
     let readable = events && context.answer.usage.is_some();
     context.ruled.usage_events.take_if(|_| !readable);
     if context.ruled.usage_events.is_some() && fields.remove(CONTENT_LENGTH).is_some() {
@@ -82,8 +83,8 @@ pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) 
         if let Some(usage) = &mut context.answer.usage {
             usage.look(bytes);
         }
-        if let Some(events) = &mut context.answer.events {
-            *events += memmem::find_iter(bytes, b"\n\n").count() as u64;
+        if let Some(counted) = &mut context.answer.counted {
+            counted.look(bytes);
         }
     }
     if let Some(events) = &mut context.ruled.usage_events {
@@ -103,7 +104,7 @@ pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) 
         if let Some((_, last)) = &mut context.answer.pieces {
             *last = context.started.elapsed();
         }
-        limit::settle(context, false);
+        limit::settle(context, Ending::Whole);
         context.attempt.booking = None;
     }
 }

@@ -289,34 +289,51 @@ async fn body_17_what_is_no_stream_is_not_asked_for_usage() {
     }
 }
 
+/// An answer that begins a stream with these bytes, in chunks of `size`, and does not end it.
+fn begun(kind: &str, text: &str, size: usize) -> Vec<u8> {
+    let whole = chunked_answer(200, &[("Content-Type", kind)], text.as_bytes(), &[size]);
+    whole.strip_suffix(b"0\r\n\r\n").unwrap().to_owned()
+}
+
 #[tokio::test]
-async fn a_stream_that_is_left_is_charged_for_what_came() {
-    let engine = Origin::start(|_| {
-        let begun = String::from_utf8(chunked_answer(
-            200,
-            EVENTS,
-            "data: x\n\n".repeat(60).as_bytes(),
-            &[9],
-        ))
+async fn body_19_a_stream_that_is_left_is_charged_for_what_came() {
+    const EVENTS: &str = "text/event-stream";
+    let anthropics = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":\
+        {\"input_tokens\":1,\"output_tokens\":1}}}\n\n";
+    let lines = "{\"message\":{\"content\":\"x\"},\"done\":false}\n".repeat(90);
+    for (path, kind, start, rest, size, tell) in [
+        (CHAT, EVENTS, "", "data: x\n\n".repeat(90), 9, r#""max_tokens":100"#),
+        (CHAT, EVENTS, "", "data: x\r\n\r\n".repeat(90), 11, r#""max_tokens":100"#),
+        // The end of each event is cut.
+        (CHAT, EVENTS, "", "data: x\n\n".repeat(90), 8, r#""max_tokens":100"#),
+        ("/v1/messages", EVENTS, anthropics, "data: x\n\n".repeat(89), 40, r#""max_tokens":100"#),
+        ("/api/chat", "application/x-ndjson", "", lines, 30, r#""options":{"num_predict":100}"#),
+    ] {
+        let text = format!("{start}{rest}");
+        let answer_begun = begun(kind, &text, size);
+        let engine = Origin::start(move |seen| match seen.connection {
+            0 => vec![Action::Write(answer_begun.clone()), Action::Hang],
+            _ => vec![Action::Write(answer(200, &[], b"{}"))],
+        })
+        .await
         .unwrap();
-        let begun = begun.strip_suffix("0\r\n\r\n").unwrap().to_owned();
-        vec![Action::Write(begun.into_bytes()), Action::Hang]
-    })
-    .await
-    .unwrap();
-    let world =
-        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 100"));
-    let body = br#"{"model":"m","stream":true,"max_tokens":100}"#;
-    let mut client = Client::connect(world.address).await.unwrap();
-    client.send(&request("POST", CHAT, &KEY, body)).await.unwrap();
-    client.head().await.unwrap();
-    let mut came = 0;
-    while came < 60 * "data: x\n\n".len() {
-        came += client.chunk().await.unwrap().unwrap().len();
+        let rules = limited("tokensPerMinute: 100");
+        let world = World::ruled(engine.address, vec![model("m", None)], rules);
+        let body = format!(r#"{{"model":"m","stream":true,{tell}}}"#);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.send(&request("POST", path, &KEY, body.as_bytes())).await.unwrap();
+        assert_eq!(client.head().await.unwrap().status(), 200);
+        let mut came = 0;
+        while came < text.len() {
+            came += client.chunk().await.unwrap().unwrap().len();
+        }
+        drop(client);
+        assert!(eventually(BOUND, || world.at_rest()).await);
+        let many = chat(&world, br#"{"model":"m","max_tokens":90}"#).await;
+        assert_eq!(many.status(), 429, "{path} {kind} in chunks of {size}: it cost too little");
+        let few = chat(&world, br#"{"model":"m","max_tokens":5}"#).await;
+        assert_eq!(few.status(), 200, "{path} {kind} in chunks of {size}: it cost too much");
     }
-    drop(client);
-    assert!(eventually(BOUND, || world.at_rest()).await);
-    assert_eq!(chat(&world, br#"{"model":"m","max_tokens":60}"#).await.status(), 429);
 }
 
 #[tokio::test]

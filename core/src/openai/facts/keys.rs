@@ -30,6 +30,10 @@ pub enum Key {
     MaxCompletionTokens,
     /// The same in responses.
     MaxOutputTokens,
+    /// llama.cpp's name for it.
+    NPredict,
+    /// What Ollama has it among.
+    Options,
     /// How many answers.
     N,
     /// How many candidates an engine makes for each answer.
