@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::fleet::Served;
-use flexinfer_core::openai::query;
+use flexinfer_core::openai::{Understood, query};
 use flexinfer_core::rewriting::for_engine;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, ORIGIN,
@@ -69,8 +69,8 @@ pub(crate) fn send(
     if head.raw_path() != path.as_bytes() {
         head.set_raw_path(path.as_bytes())?;
     }
-    if target.stream {
-        // A compressed stream of events is held back until a block is full.
+    if target.stream || is_read(context) && head.headers.contains_key(ACCEPT_ENCODING) {
+        // A compressed stream of events is held back until a block is full, and what is compressed cannot be read.
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
     let Some(body) = context.body.as_mut() else { return Ok(()) };
@@ -81,6 +81,13 @@ pub(crate) fn send(
     context.attempt.streams = rest.is_some();
     context.attempt.replay = Some(Replay::begin(&mut session.downstream_session, upload, rest));
     Ok(())
+}
+
+/// Whether the answer is read on its way: for the tokens that it tells, or an id.
+fn is_read(context: &Context) -> bool {
+    let tells = |body: &Body| !matches!(body.understood, Understood::Opaque);
+    context.body.as_ref().is_some_and(tells)
+        || context.attempt.tied.as_ref().is_some_and(|tied| tied.is_read())
 }
 
 /// Says how long the body is; where nobody knows, that it comes in chunks, which HTTP/2 need not be told.

@@ -266,6 +266,31 @@ async fn body_19_a_stream_is_charged_whether_its_client_asks_for_usage_or_not() 
 }
 
 #[tokio::test]
+async fn body_19_an_answer_that_is_counted_is_not_asked_for_compressed() {
+    let engine = Origin::answering(r#"{"usage":{"prompt_tokens":1,"completion_tokens":2}}"#);
+    let engine = engine.await.unwrap();
+    let world =
+        World::ruled(engine.address, vec![model("m", None)], limited("tokensPerMinute: 9000"));
+    let gzip = [KEY[0], ("Accept-Encoding", "gzip, deflate, br")];
+    let left = |answer: &Answer| -> u64 {
+        answer.head.header("x-ratelimit-remaining-tokens").unwrap().parse().unwrap()
+    };
+    let body = br#"{"model":"m","max_tokens":5000}"#;
+    assert_eq!(ask(&world, "POST", CHAT, &gzip, body).await.status(), 200);
+    let seen = engine.requests().last().unwrap().head.header("accept-encoding").map(str::to_owned);
+    assert_eq!(seen.as_deref(), Some("identity"));
+    assert!(eventually(BOUND, || world.at_rest()).await);
+    let second = ask(&world, "POST", CHAT, &gzip, body).await;
+    assert!(left(&second) >= 9000 - 3 - 5000, "the first was charged by what it told");
+    // What says nothing of it is left alone, and so is what nobody reads.
+    ask(&world, "POST", CHAT, &KEY, br#"{"model":"m","max_tokens":1}"#).await;
+    assert_eq!(engine.requests().last().unwrap().head.header("accept-encoding"), None);
+    ask(&world, "GET", "/model/m/page", &gzip, b"").await;
+    let seen = engine.requests().last().unwrap().head.header("accept-encoding").map(str::to_owned);
+    assert_eq!(seen.as_deref(), Some("gzip, deflate, br"));
+}
+
+#[tokio::test]
 async fn a_client_that_asks_for_usage_sees_it() {
     let engine = Origin::start(|seen| vec![Action::Write(stream(&seen.body, 3))]).await.unwrap();
     let world =
