@@ -149,6 +149,8 @@ pub(crate) struct Attempt {
     pub(crate) together: Option<server::Held>,
     /// The body on its way, while it is.
     pub(crate) replay: Option<Replay>,
+    /// Whether it asks for a WebSocket.
+    pub(crate) websocket: bool,
     /// When the last of the request was on its way to this engine.
     pub(crate) sent: Option<Instant>,
     /// Whether the body goes on as it comes, so that it can be sent once only.

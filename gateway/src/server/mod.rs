@@ -41,6 +41,7 @@ pub(crate) use conversation::{Held, head_arrived, hold};
 pub use handover::{Estate, Inherited};
 pub(crate) use hang_up::Line;
 use lanes::Lane;
+pub(crate) use listener::ALIVE;
 pub use listener::bind;
 
 /// Idle connections to engines kept for the next request by all lanes together, and as many beside them for

@@ -43,17 +43,21 @@ pub(crate) async fn connect(
     };
     context.spans.go_to(booking.address, context.attempt.connections);
     let way = Way::to(booking.address, &booking.served.effective, &parts.rules.secrets);
-    let mut peer = Box::new(peer(&way, session.downstream_session.is_upgrade_req()));
+    let websocket = session.downstream_session.is_upgrade_req();
+    context.attempt.websocket = websocket;
+    let mut peer = Box::new(peer(&way, websocket));
     peer.options.connection_timeout = Some(parts.limits.connect);
     peer.options.total_connection_timeout = Some(parts.limits.connect);
-    // Pingora has one limit for both; the shorter one is watched by `Watch`.
-    peer.options.read_timeout = Some(parts.limits.silence.max(parts.limits.first_byte));
+    // Pingora has one limit for both; the shorter one is watched by `Watch`. A WebSocket may be silent, and until it
+    // is one, `Watch` has both.
+    let patience = parts.limits.silence.max(parts.limits.first_byte);
+    peer.options.read_timeout = (!websocket).then_some(patience);
     peer.options.write_timeout = Some(parts.limits.silence);
     peer.options.idle_timeout = Some(parts.limits.pooled);
+    peer.options.tcp_keepalive = Some(server::ALIVE);
     let streams = context.body.as_ref().is_some_and(|body| body.rest.is_some());
     if streams {
         // The engine may be silent for as long as the client sends.
-        let patience = peer.options.read_timeout.unwrap_or_default();
         peer.options.read_timeout = Some(patience + parts.limits.body_deadline);
     }
     // What can be sent only once is not sent on a connection that may have been closed.

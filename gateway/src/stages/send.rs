@@ -108,10 +108,11 @@ pub(crate) fn watch(limits: &Limits, session: &mut Session, context: &mut Contex
         None => (limits.first_byte, limits.silence),
         Some(_) => (limits.silence, limits.first_byte),
     };
-    // What became something else than HTTP may be silent, and a body that is still on its way has a
-    // stand-in already.
+    // What became something else than HTTP may be silent, which Pingora is told beforehand; and a body that is still
+    // on its way has a stand-in already.
     let upgraded = context.answer.status == Some(101);
-    if limit < other && !upgraded && context.attempt.replay.is_none() {
+    let ours = limit < other || context.attempt.websocket;
+    if ours && !upgraded && context.attempt.replay.is_none() {
         context.attempt.watch = Some(Watch::begin(&mut session.downstream_session, limit));
     }
 }

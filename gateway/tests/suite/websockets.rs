@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
+use flexinfer_testkit::origin::{Action, Origin};
 
-use crate::world::{BOUND, World, model};
+use crate::world::{BOUND, World, limits, model};
 
 const HANDSHAKE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
@@ -33,6 +35,42 @@ async fn a_websocket_passes_in_both_directions_and_holds_its_slot() {
         drop(client);
         assert!(eventually(BOUND, || world.at_rest()).await, "{path}: the slot comes back");
     }
+}
+
+fn handshake(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: g\r\n{HANDSHAKE}\r\n")
+}
+
+#[tokio::test]
+async fn a_websocket_on_which_nothing_is_said_is_kept() {
+    let engine = AtHead::echo().await.unwrap();
+    let short = Duration::from_millis(200);
+    for (first_byte, silence) in [(short, short), (short, 2 * short), (2 * short, short)] {
+        let limits = Limits { first_byte, silence, ..limits() };
+        let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.send(handshake("/model/m/ws").as_bytes()).await.unwrap();
+        assert_eq!(client.head().await.unwrap().status(), 101);
+        assert_eq!(client.rest(5 * short).await, None, "it ended");
+        client.send(b"still there?").await.unwrap();
+        while client.unread().is_empty() {
+            assert_eq!(client.rest(short / 100).await, None, "it ended");
+        }
+        drop(client);
+        assert!(eventually(BOUND, || world.at_rest()).await, "the slot comes back");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_an_engine_does_not_answer_is_504() {
+    let engine = Origin::start(|_| vec![Action::Hang]).await.unwrap();
+    let short = Duration::from_millis(200);
+    let limits = Limits { first_byte: short, silence: short, ..limits() };
+    let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(handshake("/model/m/ws").as_bytes()).await.unwrap();
+    assert_eq!(client.answer_to("GET").await.unwrap().status(), 504);
+    assert!(eventually(BOUND, || world.at_rest() && engine.open_connections() == 0).await);
 }
 
 /// Pingora takes the end of a handshake's empty body for the end of the upgraded connection where the engine answers
