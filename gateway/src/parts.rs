@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::EndpointId;
+use flexinfer_core::ids::{EndpointId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::queueing::Policy;
 use flexinfer_core::routing::{Pins, Preferences};
@@ -26,9 +26,17 @@ pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
 /// Things of which it is known which engine has them.
 const PINS: usize = 100_000;
 
-/// No pins yet, and never more than have room in a few tens of megabytes.
-pub fn pins() -> Mutex<Pins<EndpointId>> {
-    Mutex::new(Pins::new(PINS))
+/// What answers told, for later requests that name it.
+pub struct Remembered {
+    /// Which engine has what.
+    pub(crate) engines: Mutex<Pins<EndpointId>>,
+    /// Which model made a stored response, by its id.
+    pub(crate) models: Mutex<Pins<ModelId>>,
+}
+
+/// Nothing yet, and never more than has room in a few tens of megabytes.
+pub fn pins() -> Remembered {
+    Remembered { engines: Mutex::new(Pins::new(PINS)), models: Mutex::new(Pins::new(PINS)) }
 }
 
 /// The bounds of the request path.
@@ -66,8 +74,8 @@ pub struct Parts {
     pub labels: Labels,
     /// How requests are spread over engines.
     pub routing: Preferences,
-    /// Which engine has what later requests name.
-    pub pins: Mutex<Pins<EndpointId>>,
+    /// Where what later requests name is.
+    pub pins: Remembered,
     /// The bounds.
     pub limits: Limits,
     /// Who may send how much.

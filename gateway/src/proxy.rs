@@ -61,7 +61,10 @@ impl Proxy {
             resolve::resolve(&fleet, context.ruled.caller.as_deref(), &call, name)
                 .inspect_err(|rejection| resolve::count(parts, context, rejection))
         };
-        let mut named = call.model.as_deref().map(|name| find(name, context)).transpose()?;
+        let mut named = match call.model.as_deref() {
+            Some(name) => Some(find(name, context)?),
+            None => resolve::maker(parts, &fleet, caller, &call)?,
+        };
         if let Some(model) = named.as_ref().and_then(Named::single) {
             limit::by_head(parts, context, model)?;
         }
@@ -94,7 +97,7 @@ impl Proxy {
         });
         limit::limit(parts, context, call.operation).await?;
         understand::wish(parts, session, context).await?;
-        tie::tie(parts, session, context, call.operation);
+        tie::tie(parts, session, context, call.operation).await?;
         let booking = parts.dispatch.book(served, context.attempt.wish.clone());
         dispatch::dispatch(session, context, booking).await?;
         adapt::adapt(parts, session, context).await

@@ -98,6 +98,9 @@ impl Rejection {
                 Echo(name),
                 candidates.join(", ")
             ),
+            Self::ResponseUnknown { id } => format!(
+                "no response '{id}' is known here; if another gateway saw it made, name its model in the X-Model-ID header"
+            ),
             Self::ApiNotServed { name, path, hint } => {
                 let hint = hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 format!("model {} does not serve {}{hint}", Echo(name), Echo(path))

@@ -86,6 +86,8 @@ pub enum Rejection {
     ModelAmbiguous { name: String, candidates: Vec<String> },
     /// The model's engine does not serve this API; `hint` says what does, if anything does.
     ApiNotServed { name: String, path: String, hint: Option<String> },
+    /// Nothing says which model made this stored response.
+    ResponseUnknown { id: String },
     /// A field has a value that it must not have (`PROXY_VALIDATE_REQUESTS`); `others` have too.
     ValidationFailed { field: &'static str, expected: &'static str, others: usize },
     /// The request does not fit into the model's context window.
@@ -219,6 +221,9 @@ impl Rejection {
             }
             Self::ApiNotServed { .. } => {
                 Terms::new(404, NOT_FOUND, "api_not_served").param("model")
+            }
+            Self::ResponseUnknown { .. } => {
+                Terms::new(404, NOT_FOUND, "response_not_found").param("response_id")
             }
             Self::ValidationFailed { field, .. } => {
                 Terms::new(400, INVALID, "validation_error").param(field)

@@ -97,6 +97,7 @@ fn example(name: RejectionName) -> Rejection {
             name: "qwen".into(),
             candidates: vec!["team-a/qwen".into(), "team-b/qwen".into()],
         },
+        RejectionName::ResponseUnknown => Rejection::ResponseUnknown { id: "resp_1".into() },
         RejectionName::ApiNotServed => Rejection::ApiNotServed {
             name: "qwen".into(),
             path: "/v1/images/generations".into(),

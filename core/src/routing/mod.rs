@@ -32,7 +32,7 @@ pub use pins::Pins;
 pub use preferences::Preferences;
 pub use roster::{Roster, Wish};
 pub use said::{KeyLengths, Said};
-pub use tie::{Asked, IdReader, Tie};
+pub use tie::{Asked, IdReader, Tie, client_id, previous_response, stored_response};
 
 use choice::Choice;
 

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
-use super::key::{Key, Source};
+use super::key::{Key as RingKey, Source};
 use crate::ids::ModelId;
-use crate::openai::apis;
+use crate::openai::facts::Key;
+use crate::openai::{Facts, apis};
 
 /// As much of an answer as is looked through for an id.
 const WHERE_IDS_STAND: usize = 8 * 1024;
@@ -21,7 +22,7 @@ pub struct Tie {
     /// An endpoint that answers 404 has it not, and another may.
     pub ask_around: bool,
     /// Its place on the ring where nobody is known.
-    pub key: Option<Key>,
+    pub key: Option<RingKey>,
     /// A later request without a client's id comes here too, by this name.
     pub leaves: Option<String>,
     /// The answer tells an id, in the field of this name, by which later requests are tied.
@@ -37,42 +38,57 @@ pub struct Asked<'a> {
     pub method: &'a str,
     /// Path and query for the engine.
     pub path: &'a str,
-    /// Its body; empty if it has none.
-    pub body: &'a [u8],
+    /// The id in its body that ties it: [`client_id`] or [`previous_response`].
+    pub told: Option<&'a str>,
     /// Who sends it: whatever tells clients apart that send no id.
     pub client: &'a str,
 }
 
-/// What in a body ties it.
-#[derive(Default, Deserialize)]
-struct Fields<'a> {
-    #[serde(borrow)]
-    client_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    previous_response_id: Option<Cow<'a, str>>,
+/// The client that a job of ComfyUI's names. Goes through all of `body`; one that is something else is for the engine
+/// to refuse.
+pub fn client_id(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Job {
+        client_id: Option<String>,
+    }
+    serde_json::from_slice::<Job>(body).ok()?.client_id
+}
+
+/// The response that `body`, which `facts` were read from, goes on from.
+pub fn previous_response(facts: &Facts, body: &[u8]) -> Option<String> {
+    serde_json::from_str(facts.text(Key::PreviousResponseId, body)?).ok()
+}
+
+/// The stored response that `path` is about.
+pub fn stored_response(path: &str) -> Option<Cow<'_, str>> {
+    after(path, "/responses/")
 }
 
 impl Tie {
     /// What ties a request to an API that ties by `kind`.
     pub fn of(kind: apis::Tie, asked: &Asked<'_>) -> Self {
-        // A body that says something else is for the engine to refuse.
-        let fields: Fields<'_> = serde_json::from_slice(asked.body).unwrap_or_default();
         match kind {
-            apis::Tie::Response => Self::response(asked, fields.previous_response_id.as_deref()),
-            apis::Tie::ComfyClient => Self::comfy(asked, fields.client_id.as_deref()),
+            apis::Tie::Response => Self::response(asked),
+            apis::Tie::ComfyClient => Self::comfy(asked),
         }
     }
 
     /// The name by which later requests know what the answer told as `id`, if it tells anything.
     pub fn name_of(&self, model: &ModelId, id: &str) -> Option<String> {
-        let source = if self.told_as? == "id" { Source::ResponseId } else { Source::PromptId };
+        self.told_as?;
+        let source = if self.stores() { Source::ResponseId } else { Source::PromptId };
         Some(name(model, source, id))
     }
 
-    fn response(asked: &Asked<'_>, previous: Option<&str>) -> Self {
-        let id = after(asked.path, "/responses/");
+    /// Whether the id that the answer tells is a stored response's.
+    pub fn stores(&self) -> bool {
+        self.told_as == Some("id")
+    }
+
+    fn response(asked: &Asked<'_>) -> Self {
+        let id = stored_response(asked.path);
         let creates = asked.method == "POST" && id.is_none();
-        let name = id.or(previous.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
+        let name = id.or(asked.told.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
         Self {
             ask_around: name.is_some(),
             names: name.into_iter().collect(),
@@ -83,8 +99,8 @@ impl Tie {
 
     /// A client that says who it is has one endpoint, by the ring. One that does not comes back to where
     /// it was, or at least always to the same.
-    fn comfy(asked: &Asked<'_>, client_id: Option<&str>) -> Self {
-        let told = parameter(asked.path, "clientId").or(client_id.map(Cow::Borrowed));
+    fn comfy(asked: &Asked<'_>) -> Self {
+        let told = parameter(asked.path, "clientId").or(asked.told.map(Cow::Borrowed));
         let told = told.filter(|id| !id.is_empty());
         let client = asked.name(Source::Client, asked.client);
         let prompt = after(asked.path, "/history/").map(|id| asked.name(Source::PromptId, &id));
@@ -97,8 +113,8 @@ impl Tie {
             names,
             ask_around: false,
             key: Some(match &told {
-                Some(id) => Key::new(Source::ClientId, id),
-                None => Key::new(Source::Client, asked.client),
+                Some(id) => RingKey::new(Source::ClientId, id),
+                None => RingKey::new(Source::Client, asked.client),
             }),
             leaves: told.map(|_| client),
             told_as: creates.then_some("prompt_id"),
@@ -179,8 +195,14 @@ mod tests {
 
     fn tie(kind: apis::Tie, method: &str, path: &str, body: &str) -> Tie {
         let model = ModelId::new("default", "m");
-        let (body, client) = (body.as_bytes(), "10.0.0.9");
-        Tie::of(kind, &Asked { model: &model, method, path, body, client })
+        let told = match kind {
+            apis::Tie::ComfyClient => client_id(body.as_bytes()),
+            apis::Tie::Response => Facts::read(body.as_bytes())
+                .ok()
+                .and_then(|facts| previous_response(&facts, body.as_bytes())),
+        };
+        let (told, client) = (told.as_deref(), "10.0.0.9");
+        Tie::of(kind, &Asked { model: &model, method, path, told, client })
     }
 
     #[test]
@@ -205,7 +227,7 @@ mod tests {
         let comfy = |method, path, body| tie(apis::Tie::ComfyClient, method, path, body);
         let socket = comfy("GET", "/ws?clientId=c1", "");
         let prompt = comfy("POST", "/prompt", r#"{"prompt":{},"client_id":"c1"}"#);
-        assert_eq!(socket.key, Some(Key::new(Source::ClientId, "c1")));
+        assert_eq!(socket.key, Some(RingKey::new(Source::ClientId, "c1")));
         assert_eq!(socket.key, prompt.key);
         assert!(socket.names.is_empty() && prompt.names.is_empty());
         assert_eq!(prompt.told_as, Some("prompt_id"));

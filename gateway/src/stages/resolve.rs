@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
+use flexinfer_core::openai::apis::{ModelAt, Tie};
 use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::Said;
+use flexinfer_core::routing::{Said, stored_response};
 use pingora_proxy::Session;
 
 use super::receive::Call;
@@ -27,6 +28,39 @@ pub(crate) fn resolve(
     let api = call.operation.map(|operation| operation.api);
     let path = call.path.split('?').next().unwrap_or_default();
     fleet.serving(&named, api, path).map_err(|rejection| allowed.discreet(rejection))
+}
+
+/// The model that made the stored response that `call` is about; `None` where it is about none. One that this
+/// gateway did not see made may be of the only model there is that stores responses.
+pub(crate) fn maker(
+    parts: &Parts,
+    fleet: &Fleet,
+    caller: Option<&Caller>,
+    call: &Call,
+) -> Result<Option<Named>, Rejection> {
+    let operation = call.operation.filter(|operation| {
+        operation.tied == Some(Tie::Response) && operation.model_at == ModelAt::Address
+    });
+    let Some((operation, id)) = operation.zip(stored_response(&call.path)) else {
+        return Ok(None);
+    };
+    let allowed = allowed(caller);
+    let path = call.path.split('?').next().unwrap_or_default();
+    let named = |model: &Arc<Served>| Named::Model(Arc::clone(model));
+    let may = |model: &&Arc<Served>| {
+        let stores = fleet.serving(&named(model), Some(operation.api), path);
+        allowed.includes(model) && stores.is_ok()
+    };
+    let known = parts.pins.models.lock().holder(&id);
+    let found = match known {
+        Some(known) => fleet.get(&known).filter(|model| !model.effective.parked).filter(may),
+        None => {
+            let mut all = fleet.listed().filter(may);
+            all.next().filter(|_| all.next().is_none())
+        }
+    };
+    let unknown = || Rejection::ResponseUnknown { id: id.clone().into_owned() };
+    found.map(named).map(Some).ok_or_else(unknown)
 }
 
 /// The model that answers, of those that `named` leads to.

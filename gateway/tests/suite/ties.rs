@@ -5,9 +5,12 @@ use std::net::SocketAddr;
 
 use flexinfer_core::fleet::Served;
 use flexinfer_core::routing::Strategy;
+use flexinfer_gateway::keys::Keys;
+use flexinfer_gateway::rules::Rules;
 use flexinfer_testkit::client::{Answer, Client, request};
 use flexinfer_testkit::origin::{Action, Origin, answer};
 
+use crate::callers::callers;
 use crate::world::{World, model};
 
 fn of_backend(backend: &str) -> Served {
@@ -76,6 +79,70 @@ async fn a_stored_response_is_asked_of_the_engine_that_stores_it() {
         let more = format!(r#"{{"model":"m","input":"More","previous_response_id":"{id}"}}"#);
         assert_eq!(by(&ask(&world, "POST", "/v1/responses", &more).await), by(&made));
     }
+}
+
+/// As the libraries of clients ask: they name no model.
+async fn ask_without_model(
+    world: &World,
+    key: &[(&str, &str)],
+    method: &str,
+    path: &str,
+) -> Answer {
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(&request(method, path, key, b"")).await.unwrap();
+    client.answer_to(method).await.unwrap()
+}
+
+const FOLLOW_UPS: [(&str, &str); 4] =
+    [("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", "")];
+
+#[tokio::test]
+async fn a_stored_response_needs_no_name_of_its_model() {
+    let (_engines, addresses) = engines().await;
+    let named = |name| Served::new(model(name, None).effective, "vllm", "", 0);
+    let world = World::new(addresses[0], vec![named("m"), named("n")]);
+    world.desk.spread(Strategy::RoundRobin, &addresses);
+    for _ in 0..3 {
+        let made = ask(&world, "POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#).await;
+        let id = made.json()["id"].as_str().unwrap().to_owned();
+        for (method, rest) in FOLLOW_UPS {
+            let path = format!("/v1/responses/{id}{rest}");
+            let answer = ask_without_model(&world, &[], method, &path).await;
+            assert_eq!((answer.status(), by(&answer)), (200, by(&made)), "{method} {path}");
+        }
+    }
+    let unknown = ask_without_model(&world, &[], "GET", "/v1/responses/resp_x").await;
+    assert_eq!(unknown.status(), 404);
+    assert_eq!(unknown.json()["error"]["code"], "response_not_found");
+    assert!(unknown.text().contains("X-Model-ID"), "{}", unknown.text());
+}
+
+#[tokio::test]
+async fn a_response_that_another_gateway_saw_made_is_of_the_only_model_that_stores_any() {
+    let (_engines, addresses) = engines().await;
+    let world = gateway("vllm", &addresses);
+    let answer = ask_without_model(&world, &[], "GET", "/v1/responses/resp_c").await;
+    assert_eq!((answer.status(), by(&answer).as_str()), (200, "c"));
+}
+
+#[tokio::test]
+async fn a_stored_response_of_a_model_that_a_caller_may_not_use_is_unknown_to_it() {
+    let engine = engine("a").await;
+    let file = "callers:\n\
+        - {name: a, sha256: 2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90}\n\
+        - {name: b, sha256: 81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58ce9, models: [n]}\n";
+    let rules = Rules { keys: Some(Keys::fixed(callers(file))), ..Rules::default() };
+    let world = World::ruled(engine.address, vec![of_backend("vllm")], rules);
+    let alice = [("Authorization", "Bearer alice"), ("X-Model-ID", "m")];
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(&request("POST", "/v1/responses", &alice, b"{}")).await.unwrap();
+    let made = client.answer().await.unwrap();
+    let path = format!("/v1/responses/{}", made.json()["id"].as_str().unwrap());
+    assert_eq!(ask_without_model(&world, &alice[..1], "GET", &path).await.status(), 200);
+    let bob = [("Authorization", "Bearer bob")];
+    let refused = ask_without_model(&world, &bob, "GET", &path).await;
+    assert_eq!(refused.json()["error"]["code"], "response_not_found");
+    assert_eq!(engine.requests().len(), 2);
 }
 
 #[tokio::test]
