@@ -51,6 +51,7 @@ pub(crate) mod account;
 
 pub(crate) mod aside;
 mod fields;
+mod redirect;
 pub(crate) mod respond;
 pub(crate) mod spans;
 

@@ -11,7 +11,7 @@ use pingora_http::ResponseHeader;
 
 use super::receive::REQUEST_ID_NAME;
 use super::limit::{self, Ending};
-use super::{cors, fields};
+use super::{cors, fields, redirect};
 use crate::context::Context;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
@@ -37,7 +37,14 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
-    fields::change(head, |fields| tell(fields, context))
+    let redirects = head.status.is_redirection();
+    fields::change(head, |fields| {
+        if redirects && let Some((booking, target)) = context.attempt.booking.as_ref().zip(context.target.as_ref()) {
+            let spoken = &booking.served.effective.spoken;
+            redirect::lead_back(fields, booking.address, spoken, target.prefix.as_deref());
+        }
+        tell(fields, context);
+    })
 }
 
 fn text(value: Option<&HeaderValue>) -> Option<&str> {

@@ -95,3 +95,27 @@ async fn every_page_may_be_let_in() {
     let answer = ask(&world, "POST", CHAT, &[("Origin", "null")], ASK).await;
     assert_eq!((answer.status(), told(&answer).0), (200, Some("*")));
 }
+
+#[tokio::test]
+async fn http_23_where_an_engine_leads_to_lies_behind_the_gateway() {
+    let engine = Origin::start(|seen| {
+        let host = seen.head.header("host").unwrap();
+        let location = match seen.head.target() {
+            "/whole" => format!("http://{host}/web/?a=b"),
+            "/path" => "/web/?a=b".to_owned(),
+            _ => "https://elsewhere.example/".to_owned(),
+        };
+        vec![Action::Write(answer(307, &[("Location", location.as_str())], b""))]
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    for (path, expected) in [
+        ("/whole", "/model/m/web/?a=b"),
+        ("/path", "/model/m/web/?a=b"),
+        ("/other", "https://elsewhere.example/"),
+    ] {
+        let led = ask(&world, "GET", &format!("/model/m{path}"), &[], b"").await;
+        assert_eq!((led.status(), led.head.header("location")), (307, Some(expected)), "{path}");
+    }
+}
