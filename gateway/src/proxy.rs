@@ -246,7 +246,7 @@ impl ProxyHttp for Proxy {
         tie::here(&self.parts, head, context)?;
         judge::without_adapter(&self.parts, head, context)?;
         relay::begin(head, context)?;
-        if !head.status.is_informational() {
+        if !relay::is_interim(head.status) {
             send::watch(&self.parts.limits, session, context);
         }
         Ok(())
@@ -299,5 +299,5 @@ impl ProxyHttp for Proxy {
 
 /// Whether the client has had an answer, or the beginning of one.
 fn answered(session: &Session) -> bool {
-    session.response_written().is_some_and(|head| !head.status.is_informational())
+    session.response_written().is_some_and(|head| !relay::is_interim(head.status))
 }

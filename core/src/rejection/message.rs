@@ -99,7 +99,8 @@ impl Rejection {
                 candidates.join(", ")
             ),
             Self::ResponseUnknown { id } => format!(
-                "no response '{id}' is known here; if another gateway saw it made, name its model in the X-Model-ID header"
+                "no response {} is known here; if another gateway saw it made, name its model in the X-Model-ID header",
+                Echo(id)
             ),
             Self::ApiNotServed { name, path, hint } => {
                 let hint = hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -97,7 +97,6 @@ fn example(name: RejectionName) -> Rejection {
             name: "qwen".into(),
             candidates: vec!["team-a/qwen".into(), "team-b/qwen".into()],
         },
-        RejectionName::ResponseUnknown => Rejection::ResponseUnknown { id: "resp_1".into() },
         RejectionName::ApiNotServed => Rejection::ApiNotServed {
             name: "qwen".into(),
             path: "/v1/images/generations".into(),
@@ -174,6 +173,7 @@ fn example_of_waiting_or_sending(
     waited: Duration,
 ) -> Rejection {
     match name {
+        RejectionName::ResponseUnknown => Rejection::ResponseUnknown { id: "resp_1".into() },
         RejectionName::ModelRemoved => Rejection::ModelRemoved { model },
         RejectionName::QueueFull => Rejection::QueueFull { model, limit: 100 },
         RejectionName::QueueTimeout => Rejection::QueueTimeout { model, waited },

@@ -88,7 +88,8 @@ impl Tie {
     fn response(asked: &Asked<'_>) -> Self {
         let id = stored_response(asked.path);
         let creates = asked.method == "POST" && id.is_none();
-        let name = id.or(asked.told.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
+        let name =
+            id.or(asked.told.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
         Self {
             ask_around: name.is_some(),
             names: name.into_iter().collect(),

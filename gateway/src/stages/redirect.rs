@@ -36,9 +36,9 @@ fn within(location: &str, host: &str, prefix: &str) -> Option<String> {
     };
     let slash = if path.starts_with('/') { "" } else { "/" };
     // An engine that heeds `x-forwarded-prefix` has said it already.
-    let known = path.strip_prefix(prefix).is_some_and(|rest| {
-        rest.is_empty() || rest.starts_with(['/', '?', '#'])
-    });
+    let known = path
+        .strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
     let prefix = if known { "" } else { prefix };
     Some(format!("{prefix}{slash}{path}"))
 }

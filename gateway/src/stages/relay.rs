@@ -5,12 +5,12 @@ use flexinfer_core::openai::{Pieces, Stream, UsageReader};
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING,
 };
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
-use super::receive::REQUEST_ID_NAME;
 use super::limit::{self, Ending};
+use super::receive::REQUEST_ID_NAME;
 use super::{cors, fields, redirect};
 use crate::context::Context;
 
@@ -20,12 +20,18 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 /// Tells how many tokens were asked for, and how many were in their place.
 const CLAMPED: HeaderName = HeaderName::from_static("x-flexinfer-maxtokens-clamped");
 
+/// Whether a head with this status announces an answer and is none. One that makes the connection something else than
+/// HTTP is the answer.
+pub(crate) fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
 /// The engine answers: from here on nothing is tried again, so its request need not be kept.
 pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<()> {
     if let Some(together) = context.attempt.together.take() {
         together.send();
     }
-    if head.status.is_informational() {
+    if is_interim(head.status) {
         return Ok(());
     }
     context.answer.status = Some(head.status.as_u16());
@@ -39,7 +45,10 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     context.body = None;
     let redirects = head.status.is_redirection();
     fields::change(head, |fields| {
-        if redirects && let Some((booking, target)) = context.attempt.booking.as_ref().zip(context.target.as_ref()) {
+        if redirects
+            && let Some((booking, target)) =
+                context.attempt.booking.as_ref().zip(context.target.as_ref())
+        {
             let spoken = &booking.served.effective.spoken;
             redirect::lead_back(fields, booking.address, spoken, target.prefix.as_deref());
         }

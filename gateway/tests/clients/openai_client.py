@@ -70,6 +70,18 @@ class Answers(unittest.TestCase):
         self.assertIn("response.output_text.delta", events)
         self.assertEqual(events[-1], "response.completed")
 
+    def test_a_stored_response_is_got_gone_on_from_cancelled_and_deleted(self):
+        made = CLIENT.responses.create(model="chat", input="Hello")
+        self.assertEqual(CLIENT.responses.retrieve(made.id).output_text, made.output_text)
+        more = CLIENT.responses.create(model="chat", input="More", previous_response_id=made.id)
+        self.assertEqual(more.previous_response_id, made.id)
+        begun = CLIENT.responses.create(model="chat", input="Go on", background=True)
+        self.assertIn(CLIENT.responses.cancel(begun.id).status, ("cancelled", "completed"))
+        CLIENT.responses.delete(made.id)
+        for unknown in (made.id, "resp_of_nobody"):
+            with self.assertRaises(openai.NotFoundError):
+                CLIENT.responses.retrieve(unknown)
+
     def test_texts_are_embedded(self):
         answer = CLIENT.embeddings.create(model="chat", input=["one", "two"])
         first, second = (row.embedding for row in answer.data)

@@ -61,6 +61,17 @@ test("a response is made and streamed", async () => {
   assert.equal(events.at(-1), "response.completed");
 });
 
+test("a stored response is got, gone on from, cancelled and deleted", async () => {
+  const made = await client.responses.create({ model: "chat", input: "Hello" });
+  assert.equal((await client.responses.retrieve(made.id)).output_text, made.output_text);
+  const more = { model: "chat", input: "More", previous_response_id: made.id };
+  assert.equal((await client.responses.create(more)).previous_response_id, made.id);
+  const begun = await client.responses.create({ model: "chat", input: "Go on", background: true });
+  assert.ok(["cancelled", "completed"].includes((await client.responses.cancel(begun.id)).status));
+  await client.responses.delete(made.id);
+  await assert.rejects(client.responses.retrieve(made.id), { status: 404 });
+});
+
 test("texts are embedded", async () => {
   // This client asks for base64 and decodes it itself.
   const answer = await client.embeddings.create({ model: "chat", input: ["one", "two"] });

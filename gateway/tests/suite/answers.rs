@@ -48,7 +48,8 @@ async fn body_13_a_compressed_answer_keeps_its_bytes_and_its_header() {
             assert_eq!(answer.body, GZIP);
         }
         let asked = engine.requests();
-        assert_eq!(asked[0].head.header("accept-encoding"), Some("gzip"));
+        // Its tokens are to be counted; this engine compresses all the same.
+        assert_eq!(asked[0].head.header("accept-encoding"), Some("identity"));
         assert_eq!(asked[1].head.header("accept-encoding"), None, "nobody asked for it");
     }
 }

@@ -343,7 +343,8 @@ async fn body_19_a_stream_that_is_left_is_charged_for_what_came() {
         .await
         .unwrap();
         let rules = limited("tokensPerMinute: 100");
-        let world = World::ruled(engine.address, vec![model("m", None)], rules);
+        let simulator = Served::new(model("m", None).effective, "simulator", "", 0);
+        let world = World::ruled(engine.address, vec![simulator], rules);
         let body = format!(r#"{{"model":"m","stream":true,{tell}}}"#);
         let mut client = Client::connect(world.address).await.unwrap();
         client.send(&request("POST", path, &KEY, body.as_bytes())).await.unwrap();

@@ -49,7 +49,7 @@ async fn a_websocket_on_which_nothing_is_said_is_kept() {
         let limits = Limits { first_byte, silence, ..limits() };
         let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
         let mut client = Client::connect(world.address).await.unwrap();
-        client.send(handshake("/model/m/ws").as_bytes()).await.unwrap();
+        client.send(handshake("/v1/realtime?model=m").as_bytes()).await.unwrap();
         assert_eq!(client.head().await.unwrap().status(), 101);
         assert_eq!(client.rest(5 * short).await, None, "it ended");
         client.send(b"still there?").await.unwrap();
@@ -68,7 +68,7 @@ async fn a_handshake_that_an_engine_does_not_answer_is_504() {
     let limits = Limits { first_byte: short, silence: short, ..limits() };
     let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
     let mut client = Client::connect(world.address).await.unwrap();
-    client.send(handshake("/model/m/ws").as_bytes()).await.unwrap();
+    client.send(handshake("/v1/realtime?model=m").as_bytes()).await.unwrap();
     assert_eq!(client.answer_to("GET").await.unwrap().status(), 504);
     assert!(eventually(BOUND, || world.at_rest() && engine.open_connections() == 0).await);
 }

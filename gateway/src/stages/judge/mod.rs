@@ -16,7 +16,7 @@ use pingora_core::{BError, Error, ErrorSource, ErrorType, Result, RetryType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
-use super::send;
+use super::{relay, send};
 use crate::context::{Context, Retry};
 use crate::parts::Parts;
 
@@ -83,7 +83,7 @@ pub(crate) fn busy(parts: &Parts, head: &ResponseHeader, context: &mut Context) 
 /// An answer that is announced for ever and never comes is given up: each of its interim answers would count as a
 /// sign of life.
 pub(crate) fn interim(head: &ResponseHeader, context: &mut Context) -> Result<()> {
-    if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
+    if !relay::is_interim(head.status) {
         return Ok(());
     }
     let interim = &mut context.attempt.interim;
@@ -166,7 +166,7 @@ pub(crate) fn broken(
     }
     let repeatable = !context.attempt.streamed
         && context.answer.status.is_none()
-        && session.response_written().is_none_or(|head| head.status.is_informational());
+        && session.response_written().is_none_or(|head| relay::is_interim(head.status));
     let tries = context.attempt.connections;
     let retry = if !repeatable {
         None
