@@ -63,7 +63,7 @@ impl Proxy {
         };
         let mut named = match call.model.as_deref() {
             Some(name) => Some(find(name, context)?),
-            None => resolve::maker(parts, &fleet, caller, &call)?,
+            None => resolve::maker(parts, &fleet, context.ruled.caller.as_deref(), &call)?,
         };
         if let Some(model) = named.as_ref().and_then(Named::single) {
             limit::by_head(parts, context, model)?;

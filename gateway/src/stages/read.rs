@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use flexinfer_core::openai::apis::ModelAt;
+use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::openai::{BodyKind, FormScanner, Understood};
 use flexinfer_core::rejection::Rejection;
 use futures::poll;
