@@ -52,12 +52,11 @@ pub(crate) fn maker(
         allowed.includes(model) && stores.is_ok()
     };
     let known = parts.pins.models.lock().holder(&id);
-    let found = match known {
-        Some(known) => fleet.get(&known).filter(|model| !model.effective.parked).filter(may),
-        None => {
-            let mut all = fleet.listed().filter(may);
-            all.next().filter(|_| all.next().is_none())
-        }
+    let found = if let Some(known) = known {
+        fleet.get(&known).filter(|model| !model.effective.parked).filter(may)
+    } else {
+        let mut all = fleet.listed().filter(may);
+        all.next().filter(|_| all.next().is_none())
     };
     let unknown = || Rejection::ResponseUnknown { id: id.clone().into_owned() };
     found.map(named).map(Some).ok_or_else(unknown)
