@@ -7,7 +7,7 @@ mod nearest;
 mod tests;
 
 use super::Dialect;
-use super::apis::{OPERATIONS, OWN, Operation, Own, Page};
+use super::apis::{OPERATIONS, OWN, Operation, Own, Page, READ};
 use crate::rejection::Rejection;
 
 /// What a request asks for, as far as its method and path tell.
@@ -143,16 +143,17 @@ impl<'a> Place<'a> {
                 let nearest = Some(operation.path).filter(|path| !path.contains('{'));
                 return Err(Rejection::PathNotFound { path: self.path.to_owned(), nearest });
             }
-            At::Operation(operation) => {
-                allowed(method, operation.methods)?;
-                Some(operation)
-            }
+            At::Operation(operation) => match allowed(method, operation.methods) {
+                // Pages of one engine are read at paths that are another's API.
+                Err(_) if self.model.is_some() && allowed(method, READ).is_ok() => None,
+                found => found.map(|()| Some(operation))?,
+            },
             At::Beside(operation) => {
                 allowed(method, operation.methods).is_ok().then_some(operation)
             }
             At::Unlisted => None,
         };
-        let listed = matches!(self.at, At::Operation(_));
+        let listed = operation.is_some() && matches!(self.at, At::Operation(_));
         Ok(Asked::Engine(EngineCall { model: self.model, path: self.path, operation, listed }))
     }
 }

@@ -120,6 +120,14 @@ fn a_models_prefix_leads_to_its_engine_and_not_to_our_own_pages() {
 }
 
 #[test]
+fn below_a_models_prefix_what_is_another_engines_api_may_be_read() {
+    let page = call("GET", "/model/m/api/embeddings");
+    assert_eq!((page.operation, page.listed), (None, false), "ComfyUI's page asks for it");
+    assert_eq!(message("GET", "/api/embeddings").0, 405, "there is no engine that could be meant");
+    assert_eq!(message("PUT", "/model/m/api/embeddings").0, 405);
+}
+
+#[test]
 fn http_16_own_paths_answer_head_like_get() {
     for method in ["GET", "HEAD"] {
         assert_eq!(asked(method, "/healthz"), Ok(page(Page::Health, "")));
