@@ -198,6 +198,8 @@ pub(crate) struct Answer {
     pub(crate) first_byte: Option<Duration>,
     /// From the request's head to the first piece of a stream, and to its last.
     pub(crate) pieces: Option<(Duration, Duration)>,
+    /// Whether it was made for an earlier request, with which its tokens were counted.
+    pub(crate) recalled: bool,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
     /// What kind of stream it is, if it is one.

@@ -142,6 +142,11 @@ impl Operation {
         self.streams == Streams::Asked
     }
 
+    /// Whether it is about what an earlier request had made, whose tokens were counted then.
+    pub fn recalls(&self) -> bool {
+        self.tied == Some(Tie::Response) && self.model_at == ModelAt::Address
+    }
+
     /// Whether its body is held until its engine begins to answer, however long it is, so that it may be tried again
     /// as long as no engine can have begun. Of the others a long one goes on as it comes, and can be sent once only.
     pub fn is_held_whole(&self) -> bool {

@@ -49,12 +49,14 @@ pub(crate) async fn limit(
     let Some(target) = &context.target else { return Ok(()) };
     let rules = &parts.rules;
     let api = operation.map(|operation| operation.api);
+    context.answer.recalled = operation.is_some_and(Operation::recalls);
     let mut demand = Demand::UNKNOWN;
     if let Some(body) = &mut context.body {
         demand = hold(rules, target, api, body, &mut context.ruled).await?;
     }
     let Some(accounts) = &rules.accounts else { return Ok(()) };
-    let answer = if api.is_some_and(wordless) { 0 } else { rules.default_max_tokens };
+    let wordless = context.answer.recalled || api.is_some_and(wordless);
+    let answer = if wordless { 0 } else { rules.default_max_tokens };
     let need = Need {
         model: &target.served.effective.id,
         caller: context.ruled.caller.as_deref(),
@@ -192,7 +194,7 @@ pub(crate) enum Ending {
 pub(crate) fn settle(context: &mut Context, ending: Ending) {
     let Some(mut charged) = context.ruled.charged.take() else { return };
     let failed = context.answer.status.is_some_and(|status| status >= 400);
-    if failed || ending == Ending::Refused {
+    if failed || context.answer.recalled || ending == Ending::Refused {
         return charged.used(Some(0));
     }
     let usage = context.answer.usage.as_ref().map(UsageReader::usage);

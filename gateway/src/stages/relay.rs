@@ -40,6 +40,7 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     let coding = head.headers.get(CONTENT_ENCODING);
     let usage = UsageReader::for_answer(text(kind), text(coding));
     context.answer.stream = kind.map(HeaderValue::as_bytes).and_then(Stream::of);
+    let usage = usage.filter(|_| !context.answer.recalled);
     context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;

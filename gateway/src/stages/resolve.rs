@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
-use flexinfer_core::openai::apis::{ModelAt, Tie};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{Said, stored_response};
 use pingora_proxy::Session;
@@ -38,9 +37,7 @@ pub(crate) fn maker(
     caller: Option<&Caller>,
     call: &Call,
 ) -> Result<Option<Named>, Rejection> {
-    let operation = call.operation.filter(|operation| {
-        operation.tied == Some(Tie::Response) && operation.model_at == ModelAt::Address
-    });
+    let operation = call.operation.filter(|operation| operation.recalls());
     let Some((operation, id)) = operation.zip(stored_response(&call.path)) else {
         return Ok(None);
     };

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use flexinfer_core::fleet::Served;
+use flexinfer_core::limits::Policy;
 use flexinfer_core::routing::Strategy;
+use flexinfer_gateway::accounts::Accounts;
 use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::rules::Rules;
 use flexinfer_testkit::client::{Answer, Client, request};
@@ -143,6 +145,34 @@ async fn a_stored_response_of_a_model_that_a_caller_may_not_use_is_unknown_to_it
     let refused = ask_without_model(&world, &bob, "GET", &path).await;
     assert_eq!(refused.json()["error"]["code"], "response_not_found");
     assert_eq!(engine.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn to_look_at_a_stored_response_again_costs_no_tokens() {
+    let made =
+        r#"{"id":"resp_a","object":"response","usage":{"input_tokens":0,"output_tokens":80}}"#;
+    let engine = Origin::answering(made).await.unwrap();
+    let file = "callers: [{name: a, limits: {tokensPerMinute: 100}, \
+        sha256: 2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90}]";
+    let rules = Rules {
+        keys: Some(Keys::fixed(callers(file))),
+        accounts: Some(Accounts::new(Policy::default())),
+        default_max_tokens: 256,
+        ..Rules::default()
+    };
+    let world = World::ruled(engine.address, vec![of_backend("vllm")], rules);
+    let key = [("Authorization", "Bearer alice"), ("X-Model-ID", "m")];
+    let mut client = Client::connect(world.address).await.unwrap();
+    let body = br#"{"model":"m","input":"Hi","max_output_tokens":80}"#;
+    client.send(&request("POST", "/v1/responses", &key, body)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    for (method, more) in FOLLOW_UPS.iter().cycle().take(8) {
+        let path = format!("/v1/responses/resp_a{more}");
+        let answer = ask_without_model(&world, &key, method, &path).await;
+        assert_eq!(answer.status(), 200, "{method} {path}: {}", answer.text());
+    }
+    client.send(&request("POST", "/v1/responses", &key, body)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 429, "what was made is charged");
 }
 
 #[tokio::test]
