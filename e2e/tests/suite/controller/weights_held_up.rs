@@ -8,7 +8,6 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::hub::TOKEN;
 use super::simulated;
 use super::weights::{Shelf, cached};
 use crate::crds::model;
@@ -26,7 +25,8 @@ async fn apply(shelf: &Shelf, name: &str, source: &str, test: &str, secret: Opti
 }
 
 async fn make_secret(shelf: &Shelf, name: &str) {
-    let secret = json!({ "metadata": { "name": name }, "stringData": { "HF_TOKEN": TOKEN } });
+    let secret =
+        json!({ "metadata": { "name": name }, "stringData": { "HF_TOKEN": "hf_of_theirs" } });
     let secret: Secret = serde_json::from_value(secret).unwrap();
     shelf.api::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
 }
@@ -78,8 +78,15 @@ async fn k8s_20_a_gated_repository_is_tried_again_at_once_when_another_secret_is
     apply(&shelf, "m", "HF://org/gated", &here, None).await;
     let failed = shelf.desk.until_phase("m", Phase::Failed).await;
     assert_eq!(cached(&failed).1, "PrefetchFailed");
+    let asked = shelf.hub.asked_for("org/gated");
     apply(&shelf, "m", "HF://org/gated", &here, Some("theirs")).await;
-    shelf.ready("m").await;
+    // The hub has no TLS and so is sent no token: what shows is that it is asked anew, by a pod that has one.
+    eventually("the hub is asked again", async || {
+        (shelf.hub.asked_for("org/gated") > asked).then_some(())
+    })
+    .await;
+    let pods = serde_json::to_string(&shelf.pods_of("m-cache-prefetch").await).unwrap();
+    assert!(pods.contains("theirs"), "{pods}");
 }
 
 #[tokio::test]
