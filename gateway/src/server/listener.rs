@@ -28,6 +28,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     // What is accepted inherits it.
     let alive = socket2::TcpKeepalive::new().with_time(ALIVE.idle).with_interval(ALIVE.interval);
+    let alive = alive.with_retries(u32::try_from(ALIVE.count).unwrap_or(u32::MAX));
     socket.set_tcp_keepalive(&alive)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

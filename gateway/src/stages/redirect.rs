@@ -34,13 +34,14 @@ fn within(location: &str, host: &str, prefix: &str) -> Option<String> {
         }
         _ => location.starts_with('/').then_some(location)?,
     };
-    let slash = if path.starts_with('/') { "" } else { "/" };
+    // With two slashes before it, what is a path of the engine's would be another host to the client.
+    let path = path.trim_start_matches('/');
     // An engine that heeds `x-forwarded-prefix` has said it already.
     let known = path
-        .strip_prefix(prefix)
+        .strip_prefix(prefix.trim_start_matches('/'))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
     let prefix = if known { "" } else { prefix };
-    Some(format!("{prefix}{slash}{path}"))
+    Some(format!("{prefix}/{path}"))
 }
 
 #[cfg(test)]
@@ -59,6 +60,8 @@ mod tests {
             ("/model/m/web/", "/model/m", Some("/model/m/web/")),
             ("/model/more", "/model/m", Some("/model/m/model/more")),
             ("/web/", "", Some("/web/")),
+            ("http://10.0.0.7:8000//elsewhere/x", "", Some("/elsewhere/x")),
+            ("http://10.0.0.7:8000///elsewhere/x", "/model/m", Some("/model/m/elsewhere/x")),
             ("web/", "/model/m", None),
             ("?page=2", "/model/m", None),
             ("https://elsewhere/x", "/model/m", None),

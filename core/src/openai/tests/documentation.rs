@@ -31,6 +31,7 @@ fn row(operation: &Operation) -> String {
         ModelAt::Json => "`model`",
         ModelAt::Form => "part `model`",
         ModelAt::Query => "`?model=`",
+        ModelAt::Address if operation.recalls() => "its id, header or path",
         ModelAt::Address => "header or path",
     };
     let stream = match operation.streams {
