@@ -53,7 +53,9 @@ impl Error {
             Self::LeadLost | Self::Outlived(_) | Self::Silent { .. } => return None,
         };
         let about_the_object = (400..500).contains(&status.code) && !PASSING.contains(&status.code);
-        about_the_object
+        // A webhook that must be asked and does not answer refuses as long as that lasts.
+        let unasked = status.code == 500 && status.message.contains("failed calling webhook");
+        (about_the_object || unasked)
             .then(|| (Why::of(&status.message), format!("cannot {act}: {}", status.message)))
     }
 

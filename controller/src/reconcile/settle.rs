@@ -83,7 +83,10 @@ impl Reconciler {
             tries.note(Part::Service, self.apply_service(member, wanted.service).await)?;
             tries.note(Part::Files, self.apply_files(member, wanted.files).await)?;
             tries.note(Part::Weights, self.take_step(member, wanted.caching).await)?;
-            self.make_engine(member, wanted.engine, tries).await?;
+            // Its pods would read files that are not there: the next pass leaves the engine as it is.
+            if !tries.refused.contains(&Part::Files) {
+                self.make_engine(member, wanted.engine, tries).await?;
+            }
         }
         self.speeds.saw(member, wanted.measured.as_ref(), &wanted.status);
         self.metrics.saw(member, &wanted.status, wanted.verdict.as_ref());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flexinfer_core::ids::ModelId;
-use flexinfer_core::planning::objects::as_applied;
+use flexinfer_core::planning::objects::{as_applied, is_of_the_model_before};
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::{Model, keys};
 use flexinfer_telemetry::traces::Tracer;
@@ -193,16 +193,6 @@ fn belongs_with(there: &ObjectMeta, wanted: &ObjectMeta) -> bool {
     let owner = |meta: &ObjectMeta| controller_of(meta).map(|owner| owner.uid.clone());
     let wanted_owner = owner(wanted);
     there.name == wanted.name && (wanted_owner.is_none() || owner(there) == wanted_owner)
-}
-
-/// Whether `there` is left of a deleted Model of the same name: the cluster removes it in a moment.
-fn is_of_the_model_before(there: &ObjectMeta, wanted: &ObjectMeta) -> bool {
-    let name = |meta: &ObjectMeta| {
-        let owner = controller_of(meta)?;
-        Some((owner.api_version.clone(), owner.kind.clone(), owner.name.clone()))
-    };
-    let owner = name(wanted);
-    owner.is_some() && name(there) == owner
 }
 
 fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {

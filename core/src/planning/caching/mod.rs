@@ -106,7 +106,7 @@ pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Ref
         let open = || Caching::open(ConditionReason::NoCacheJob, "no claim has to be filled");
         return Ok(outdated(seen, None).unwrap_or_else(open));
     };
-    let mut note = None;
+    let (mut note, mut growth) = (None, None);
     let claim = match (seen.claim, made_by) {
         (None, ClaimUse::Made) => {
             let step = blueprint.claim().map(|claim| CacheStep::Claim(Box::new(claim)));
@@ -125,14 +125,7 @@ pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Ref
     if let (ClaimUse::Made, Some(wanted)) = (made_by, blueprint.claim()) {
         match settled_claim(wanted, claim, seen.can_grow) {
             ClaimChange::Keep => {}
-            ClaimChange::Grow(claim) => {
-                let step = Some(CacheStep::Claim(claim));
-                let message = format!("the claim `{name}` grows");
-                return Ok(Caching {
-                    step,
-                    ..Caching::shut(ConditionReason::PvcProvisioning, message)
-                });
-            }
+            ClaimChange::Grow(claim) => growth = Some(CacheStep::Claim(claim)),
             ClaimChange::Cannot(why) => note = Some(why),
         }
     }
@@ -143,8 +136,20 @@ pub fn caching(blueprint: &Blueprint<'_>, seen: Seen<'_>) -> Result<Caching, Ref
         return Ok(trouble);
     }
     let jobs = by_jobs(blueprint, claim.metadata.uid.as_deref().unwrap_or_default(), seen)?;
+    if growth.is_some() {
+        return Ok(growing(name, growth, jobs));
+    }
     let note = note.or_else(|| unbound(name, claim).filter(|_| !jobs.ready));
     Ok(Caching { note, ..jobs })
+}
+
+/// The claim grows before it is filled. What is whole on it is used meanwhile, and if it may not grow.
+fn growing(name: &str, step: Option<CacheStep>, jobs: Caching) -> Caching {
+    let message = format!("the claim `{name}` grows");
+    if jobs.ready {
+        return Caching { step, note: Some(message), ..jobs };
+    }
+    Caching { step, ..Caching::shut(ConditionReason::PvcProvisioning, message) }
 }
 
 /// What to do next on the claim with this `uid`, which is as it shall be.

@@ -25,6 +25,7 @@ mod jobs;
 mod litellm;
 mod metadata;
 mod nodes;
+mod owner;
 mod pod;
 mod probes;
 mod quantizer;
@@ -46,6 +47,7 @@ pub(super) use jobs::{FILLER, QUANTIZER};
 
 pub use images::{Images, pinned};
 pub use metadata::spec_hash;
+pub use owner::is_of_the_model_before;
 pub(crate) use pod::selected;
 pub use refusal::Refusal;
 pub use service::{Serving, service};

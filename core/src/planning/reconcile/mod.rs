@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
-use flexinfer_crds::conditions::ConditionType;
 use flexinfer_crds::model::ModelStatus;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -43,7 +42,7 @@ use crate::planning::writing::{Dispute, Part, Writing};
 use memory::Memory;
 use objects::{Drawn, draw};
 use weights::Weights;
-use withholding::{measured_or_not, obstructed, withhold};
+use withholding::{measured_or_not, obstructed, waits_for_weights, withhold};
 
 /// How long a Model that is being deleted waits for its pods. Those of a lost node never end.
 const DELETION_LIMIT: Duration = Duration::from_secs(50);
@@ -302,6 +301,7 @@ fn want(
         endpoint,
         gpu,
         obstacle,
+        unfilled,
         doubts,
         benchmarking,
         memory,
@@ -313,6 +313,7 @@ fn want(
         model: member.model,
         group: Some(observed.group),
         obstacle: obstacle.as_ref(),
+        unfilled: unfilled.as_ref(),
         doubts: &doubts,
         writing: member.writing,
         dispute: member.dispute,
@@ -331,13 +332,9 @@ fn want(
     });
     let deleted = deleted_at(member.model);
     let deployment = deployment.filter(|_| deleted.is_none());
-    // What runs may not have its new weights yet, or not all of them.
-    let waits = obstacle.is_some_and(|found| found.condition == ConditionType::Cached);
-    let engine = match &verdict {
-        Some(verdict) if waits && engine.asked > 0 => objects::kept(member, verdict.replicas),
-        Some(verdict) if !elsewhere => wanted_engine(member, deployment, engine, verdict.replicas),
-        _ => WantedEngine::Nothing,
-    };
+    let waits = engine.asked > 0 && waits_for_weights(&[obstacle, unfilled]);
+    let aim = verdict.as_ref().filter(|_| !elsewhere || waits);
+    let engine = wanted_engine(member, deployment, engine, aim, waits);
     let (ended, jobs) = jobs(observed, member, &memory, benchmarking.job, verdict.as_ref());
     Wanted {
         id: member.id.clone(),
@@ -361,9 +358,14 @@ fn wanted_engine(
     member: &Seen<'_>,
     deployment: Option<Deployment>,
     engine: &Engine,
-    replicas: u32,
+    verdict: Option<&Verdict>,
+    waits: bool,
 ) -> WantedEngine {
+    let Some(replicas) = verdict.map(|verdict| verdict.replicas) else {
+        return WantedEngine::Nothing;
+    };
     match deployment {
+        _ if waits => objects::kept(member, replicas),
         Some(deployment) => objects::wanted(member, deployment, engine, replicas),
         None if member.deployment.is_some() => WantedEngine::Scaled(replicas),
         None => WantedEngine::Nothing,

@@ -32,6 +32,8 @@ pub(super) struct Drawn {
     pub(super) endpoint: Option<String>,
     pub(super) gpu: Option<GpuStatus>,
     pub(super) obstacle: Option<Obstacle>,
+    /// That its weights are not there, whatever else is in its way.
+    pub(super) unfilled: Option<Obstacle>,
     pub(super) doubts: Vec<Doubt>,
     pub(super) benchmarking: Benchmarking,
     pub(super) memory: Memory,
@@ -73,6 +75,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             endpoint: drawn.endpoint.clone(),
             gpu: gpu.clone(),
             obstacle,
+            unfilled: None,
             doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
             benchmarking: measured(observed, member, &blueprint),
             memory: copies(observed, member, &blueprint)?,

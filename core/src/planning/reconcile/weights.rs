@@ -12,7 +12,9 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{CacheStep, Observed, Seen};
 use crate::planning::caching::{self, Caching, caching};
-use crate::planning::objects::{Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work};
+use crate::planning::objects::{
+    Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work, is_of_the_model_before,
+};
 use crate::planning::status::Obstacle;
 use crate::planning::time::time;
 
@@ -86,15 +88,25 @@ fn somebody_elses(
         let mut owners = meta.owner_references.iter().flatten();
         owners.any(|owner| Some(&owner.uid) == member.model.metadata.uid.as_ref())
     };
-    let others = of_model(&wanted.metadata) && !of_model(&there.metadata);
-    others.then(|| {
-        let name = wanted.metadata.name.unwrap_or_default();
-        Obstacle {
+    if !of_model(&wanted.metadata) || of_model(&there.metadata) {
+        return None;
+    }
+    let name = wanted.metadata.name.clone().unwrap_or_default();
+    if is_of_the_model_before(&there.metadata, &wanted.metadata) {
+        return Some(Obstacle {
             condition: ConditionType::Cached,
-            reason: ConditionReason::NameTaken.into(),
-            message: format!("there is a claim `{name}` already, which is not this Model's; to use it, write `cache.pvcName: {name}`, else give the Model another name"),
-            lasting: true,
-        }
+            reason: ConditionReason::PvcProvisioning.into(),
+            message: format!("the claim `{name}` of the Model before is still being removed"),
+            lasting: false,
+        });
+    }
+    Some(Obstacle {
+        condition: ConditionType::Cached,
+        reason: ConditionReason::NameTaken.into(),
+        message: format!(
+            "there is a claim `{name}` already, which is not this Model's; to use it, write `cache.pvcName: {name}`, else give the Model another name"
+        ),
+        lasting: true,
     })
 }
 

@@ -1,15 +1,23 @@
 //! What of a member is left alone for now, since the API server refused it not long ago, and how it is tried again.
 
-use flexinfer_crds::conditions::ConditionReason;
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 
 use super::objects::{self, Drawn};
 use super::{Engine, Finalizer, Observed, Seen, Wanted, WantedEngine};
+use crate::planning::status::Obstacle;
 use crate::planning::writing::Part;
 
 /// The member with what was refused as an obstacle. What only the Model's author can mend comes before that.
 pub(super) fn obstructed(member: &Seen<'_>, drawn: Drawn) -> Drawn {
-    let own = drawn.obstacle.filter(|own| own.lasting || member.writing.obstacle().is_none());
-    Drawn { obstacle: own.or_else(|| member.writing.obstacle()), ..drawn }
+    let unfilled = drawn.obstacle.clone().filter(|own| own.condition == ConditionType::Cached);
+    let refused = member.writing.obstacle(drawn.weights.met.is_some());
+    let own = drawn.obstacle.filter(|own| own.lasting || refused.is_none());
+    Drawn { unfilled, obstacle: own.or(refused), ..drawn }
+}
+
+/// Whether what runs may not have its new weights yet, or not all of them.
+pub(super) fn waits_for_weights(obstacles: &[Option<Obstacle>]) -> bool {
+    obstacles.iter().flatten().any(|found| found.condition == ConditionType::Cached)
 }
 
 /// How measuring stands, where the Jobs for that are refused.
@@ -43,7 +51,8 @@ pub(super) fn withhold(
     let replicas = wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas);
     let engine = match wanted.engine {
         WantedEngine::Deployment(_) | WantedEngine::ScaledElsewhere { .. }
-            if !goes(Part::Engine) =>
+            // Its pods would read files that are not there, or older ones.
+            if !goes(Part::Engine) || !goes(Part::Files) =>
         {
             as_it_is(member, engine, replicas)
         }

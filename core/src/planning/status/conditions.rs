@@ -106,7 +106,11 @@ fn schedulable(situation: &Situation<'_>) -> Finding {
 
 fn cached(situation: &Situation<'_>) -> Finding {
     let kind = ConditionType::Cached;
-    not_met(kind, situation).unwrap_or_else(|| match situation.cached {
+    let unfilled = || {
+        let Obstacle { reason, message, .. } = situation.unfilled?.clone();
+        Some(Finding { kind, holds: false, reason, message })
+    };
+    not_met(kind, situation).or_else(unfilled).unwrap_or_else(|| match situation.cached {
         Some((reason, message)) => met(kind, *reason, message),
         None => {
             met(kind, ConditionReason::NoCacheJob, "nothing has to be fetched before it starts")
@@ -118,7 +122,7 @@ fn applied(situation: &Situation<'_>) -> Finding {
     let kind = ConditionType::Applied;
     let dispute = situation.dispute.and_then(|dispute| dispute.told(situation.now));
     let dispute = || Some((ConditionReason::FieldConflict.into(), dispute?.to_owned()));
-    match situation.writing.trouble().or_else(dispute) {
+    match situation.writing.trouble(situation.cached.is_some()).or_else(dispute) {
         None => met(kind, ConditionReason::Applied, "its objects are as they shall be"),
         Some((reason, message)) => Finding { kind, holds: false, reason, message },
     }

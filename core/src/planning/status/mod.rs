@@ -74,6 +74,8 @@ pub struct Situation<'a> {
     pub gpu: Option<GpuStatus>,
     /// Why an engine may load its weights, where that was looked at.
     pub cached: Option<&'a (ConditionReason, String)>,
+    /// Why no engine may load the weights yet, where another obstacle comes before that.
+    pub unfilled: Option<&'a Obstacle>,
     /// Where its weights are.
     pub cache: Option<CacheStatus>,
     /// What is done to have them there.

@@ -88,6 +88,7 @@ impl Case {
             endpoint: Some("http://m.default.svc:8000".into()),
             gpu: None,
             cached: None,
+            unfilled: None,
             cache: None,
             benchmark: self.benchmark.as_ref(),
             measured: self.measured.as_ref(),

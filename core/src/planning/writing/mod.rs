@@ -112,9 +112,13 @@ impl Part {
         Self::Pods,
     ];
 
-    /// Whether the model cannot be started without it.
-    const fn needed(self) -> bool {
-        !matches!(self, Self::Jobs | Self::Pods)
+    /// Whether the model cannot be started without it; whether its weights are there already is `filled`.
+    const fn is_needed(self, filled: bool) -> bool {
+        match self {
+            Self::Jobs | Self::Pods => false,
+            Self::Weights => !filled,
+            _ => true,
+        }
     }
 }
 
@@ -197,9 +201,9 @@ impl Writing {
         told(self) != told(before)
     }
 
-    /// What keeps the model from being started.
-    pub fn obstacle(&self) -> Option<Obstacle> {
-        let (part, refused) = self.refused.iter().find(|(part, _)| part.needed())?;
+    /// What keeps the model from being started, where its weights are there already if `filled`.
+    pub fn obstacle(&self, filled: bool) -> Option<Obstacle> {
+        let (part, refused) = self.refused.iter().find(|(part, _)| part.is_needed(filled))?;
         let condition = match part {
             Part::Weights => ConditionType::Cached,
             _ => ConditionType::Applied,
@@ -210,9 +214,10 @@ impl Writing {
 
     /// What of all that was refused is told, where anything was: its reason and what the server said. The reason ends
     /// no wait where nobody has to wait for it.
-    pub fn trouble(&self) -> Option<(&'static str, String)> {
+    pub fn trouble(&self, filled: bool) -> Option<(&'static str, String)> {
         let (part, first) = self.refused.iter().next()?;
-        let reason = if part.needed() { first.why } else { Why::Refused }.reason();
+        let awaited = part.is_needed(filled);
+        let reason = if awaited { first.why } else { Why::Refused }.reason();
         let messages: Vec<&str> =
             self.refused.values().map(|refused| refused.message.as_str()).collect();
         Some((reason, messages.join("; ")))

@@ -15,25 +15,29 @@ fn refused(part: Part, said: &str) -> Writing {
 #[test]
 fn a_quota_is_named_by_its_reason_and_anything_else_is_a_refusal() {
     let quota = refused(Part::Engine, "deployments.apps \"m\" is forbidden: exceeded quota: none");
-    let obstacle = quota.obstacle().unwrap();
+    let obstacle = quota.obstacle(false).unwrap();
     assert_eq!((obstacle.condition, obstacle.reason), (ConditionType::Applied, "QuotaExceeded"));
     assert!(obstacle.lasting && obstacle.message.contains("exceeded quota: none"));
     let rule = refused(Part::Service, "admission webhook denied the request");
-    assert_eq!(rule.obstacle().unwrap().reason, "Refused");
+    assert_eq!(rule.obstacle(false).unwrap().reason, "Refused");
 }
 
 #[test]
 fn refused_weights_are_said_by_their_own_condition_too() {
     let claim = refused(Part::Weights, "exceeded quota: storage");
-    assert_eq!(claim.obstacle().unwrap().condition, ConditionType::Cached);
-    assert_eq!(claim.trouble().unwrap().0, "QuotaExceeded");
+    assert_eq!(claim.obstacle(false).unwrap().condition, ConditionType::Cached);
+    assert_eq!(claim.trouble(false).unwrap().0, "QuotaExceeded");
 }
 
 #[test]
 fn what_nobody_waits_for_keeps_no_model_from_starting() {
     let jobs = refused(Part::Jobs, "exceeded quota: count/jobs.batch");
-    assert_eq!(jobs.obstacle(), None);
-    assert_eq!(jobs.trouble().unwrap().0, "Refused", "a quota would end the wait for its engine");
+    assert_eq!(jobs.obstacle(false), None);
+    assert_eq!(
+        jobs.trouble(false).unwrap().0,
+        "Refused",
+        "a quota would end the wait for its engine"
+    );
     assert!(jobs.of_jobs().is_some());
 }
 

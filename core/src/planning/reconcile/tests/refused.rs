@@ -1,5 +1,7 @@
 //! Objects that the API server does not take.
 
+use flexinfer_crds::conditions::ConditionType;
+
 use super::*;
 use crate::planning::writing::Why;
 
@@ -81,7 +83,7 @@ fn a_controller_that_begins_remembers_that_something_was_refused() {
     refused(&mut model, Part::Engine, "exceeded quota: none");
     let status = planned(&model).status;
     let known = Writing::remembered(Some(&status));
-    assert_eq!(known.obstacle(), model.writing.obstacle());
+    assert_eq!(known.obstacle(false), model.writing.obstacle(false));
     assert_eq!(Writing::remembered(Some(&planned(&simulated("m")).status)), Writing::default());
 }
 
@@ -123,4 +125,76 @@ fn who_else_writes_a_models_objects_is_told_for_a_while_and_keeps_nothing_from_r
     assert!(wanted.announcements.iter().any(|told| told.reason == "FieldConflict"));
     let later = planned_at(&model, 600);
     assert_eq!(condition(&later.status, ConditionType::Applied), ("True", "Applied"));
+}
+
+#[test]
+fn an_engine_serves_on_until_its_new_weights_are_there_although_an_edit_before_was_refused() {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = serving(spec);
+    let claim = planned(&model).caching;
+    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
+    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
+    model.model.spec.source = Some("HF://org/other".to_owned());
+    for part in [Part::Engine, Part::Service] {
+        model.writing = Writing::default();
+        refused(&mut model, part, "denied");
+        model.model.metadata.generation = Some(2);
+        let wanted = planned(&model);
+        assert_eq!(wanted.engine, WantedEngine::Scaled(1), "{part:?}: the pod is not changed");
+        assert!(matches!(wanted.caching, Some(CacheStep::Make(_))), "{part:?}");
+        assert_eq!(condition(&wanted.status, ConditionType::Cached), ("False", "PrefetchPending"));
+        assert_eq!(condition(&wanted.status, ConditionType::Applied), ("False", "Refused"));
+    }
+}
+
+#[test]
+fn an_engine_whose_files_are_refused_is_not_changed() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.model.spec.image = Some("registry/another:2".to_owned());
+    assert!(matches!(planned(&model).engine, WantedEngine::Deployment(_)));
+    refused(&mut model, Part::Files, "denied");
+    assert_eq!(planned_at(&model, 0).engine, WantedEngine::Scaled(1));
+}
+
+#[test]
+fn a_claim_of_the_model_before_is_waited_for() {
+    let gguf = json!({ "ggufFile": "m.gguf" });
+    let spec = json!({ "backend": "llamacpp", "source": "HF://a/b", "config": gguf });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let Some(CacheStep::Claim(mut left)) = planned(&model).caching else { panic!("no claim") };
+    for owner in left.metadata.owner_references.iter_mut().flatten() {
+        owner.uid = "of the one before".to_owned();
+    }
+    model.claims.insert("m-cache".to_owned(), Arc::new(*left));
+    let wanted = planned(&model);
+    assert_eq!(wanted.caching, None);
+    assert_eq!(condition(&wanted.status, ConditionType::Cached), ("False", "PVCProvisioning"));
+    assert_ne!(wanted.status.phase, Some(Phase::Failed), "it is gone in a moment");
+}
+
+#[test]
+fn k8s_17_a_claim_that_may_not_grow_keeps_a_model_with_its_weights_from_nothing() {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = member("m", serde_json::from_value(spec).unwrap());
+    let Some(CacheStep::Claim(mut claim)) = planned(&model).caching else { panic!("no claim") };
+    claim.status = Some(serde_json::from_value(json!({ "phase": "Bound" })).unwrap());
+    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
+    let Some(CacheStep::Make(mut job)) = planned(&model).caching else { panic!("no Job") };
+    job.status = Some(ended_as("Complete"));
+    model.jobs.push(*job);
+    model.model.spec.cache = Some(serde_json::from_value(json!({ "size": "900Gi" })).unwrap());
+    let wanted = planned(&model);
+    assert!(matches!(wanted.caching, Some(CacheStep::Claim(_))), "{:?}", wanted.caching);
+    assert_eq!(deployment(&wanted).spec.replicas, Some(1), "it starts meanwhile");
+    refused(&mut model, Part::Weights, "exceeded quota: storage");
+    let wanted = planned(&model);
+    assert_eq!(deployment(&wanted).spec.replicas, Some(1), "it starts all the same");
+    assert_eq!(condition(&wanted.status, ConditionType::Cached), ("True", "PrefetchSucceeded"));
+    let told = condition(&wanted.status, ConditionType::Applied);
+    assert_eq!(told, ("False", "Refused"), "and ends no wait");
+    assert_ne!(wanted.status.phase, Some(Phase::Failed));
 }
