@@ -18,3 +18,5 @@ pub mod releasing;
 pub mod status;
 pub mod time;
 pub mod writing;
+
+mod words;

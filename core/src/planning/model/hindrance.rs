@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use flexinfer_crds::conditions::{LoadHindrance, Outlook};
 
 use super::engine::{condition, ended, ending};
+use crate::planning::words::line;
 
 /// Something that holds up a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +76,13 @@ fn unschedulable(pod: &Pod) -> Option<Hindrance> {
         return None;
     }
     let why = scheduled.message.as_deref().unwrap_or("no node takes the pod");
-    Some(Hindrance { reason: LoadHindrance::Unschedulable, message: line(why) })
+    Some(Hindrance { reason: LoadHindrance::Unschedulable, message: line(why, LONGEST) })
 }
 
 fn of_container(container: &ContainerStatus, first: bool) -> Option<Hindrance> {
     let state = container.state.as_ref()?;
-    let hindrance = |reason, message: String| Some(Hindrance { reason, message: line(&message) });
+    let hindrance =
+        |reason, message: String| Some(Hindrance { reason, message: line(&message, LONGEST) });
     let name = &container.name;
     if let Some(waiting) = &state.waiting {
         let said = waiting.message.as_deref().unwrap_or_default();
@@ -150,17 +152,8 @@ pub(super) fn of_deployment(deployment: &Deployment) -> Option<Hindrance> {
     // Kubernetes names the reason `FailedCreate` whatever it was; quota says so in its message.
     let quota = said.contains("exceeded quota");
     let reason = if quota { LoadHindrance::QuotaExceeded } else { LoadHindrance::Provisioning };
-    is(&failure.status, "True")
-        .then(|| Hindrance { reason, message: line(&format!("no pod can be made: {said}")) })
-}
-
-/// Somebody else's words as one line of bounded length.
-fn line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= LONGEST {
-        return line;
-    }
-    let cut: String = line.chars().take(LONGEST).collect();
-    format!("{cut}…")
+    is(&failure.status, "True").then(|| Hindrance {
+        reason,
+        message: line(&format!("no pod can be made: {said}"), LONGEST),
+    })
 }

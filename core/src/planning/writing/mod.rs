@@ -11,6 +11,7 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType, LoadHindrance};
 use flexinfer_crds::model::ModelStatus;
 
 use super::status::Obstacle;
+use super::words::line;
 use crate::moment::Moment;
 
 /// The first wait after a refusal; it doubles with each.
@@ -67,7 +68,7 @@ pub struct Dispute {
 impl Dispute {
     /// What was put back `now`, and from whom.
     pub fn new(said: &str, now: Moment) -> Self {
-        Self { message: line(said), until: now + DISPUTE }
+        Self { message: line(said, LONGEST), until: now + DISPUTE }
     }
 
     /// What is told of it, as long as that is.
@@ -167,7 +168,7 @@ impl Writing {
         let tries = before.map_or(0, |before| before.tries);
         let factor = 2_u32.saturating_pow(tries);
         let until = now + FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
-        let (message, tries) = (line(said), tries.saturating_add(1));
+        let (message, tries) = (line(said, LONGEST), tries.saturating_add(1));
         self.refused.insert(part, Refused { why, message, generation, until, tries });
     }
 
@@ -227,15 +228,4 @@ impl Writing {
     pub fn of_jobs(&self) -> Option<&str> {
         self.refused.get(&Part::Jobs).map(|refused| refused.message.as_str())
     }
-}
-
-/// Somebody else's words as one line of bounded length.
-fn line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= LONGEST {
-        return line;
-    }
-    let cut: String = line.chars().take(LONGEST).collect();
-    format!("{cut}…")
 }

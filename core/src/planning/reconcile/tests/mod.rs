@@ -191,6 +191,19 @@ fn serving(spec: serde_json::Value) -> Member {
     model
 }
 
+/// A model that serves, with its claim there, of which the Model now asks for other weights.
+fn serving_with_another_source() -> Member {
+    let spec = json!({
+        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
+    });
+    let mut model = serving(spec);
+    let claim = planned(&model).caching;
+    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
+    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
+    model.model.spec.source = Some("HF://org/other".to_owned());
+    model
+}
+
 fn arguments(wanted: &Wanted) -> String {
     let pod = deployment(wanted).spec.template.spec.clone().unwrap();
     pod.containers[0].args.clone().unwrap_or_default().join(" ")

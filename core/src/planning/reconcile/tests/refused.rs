@@ -129,14 +129,7 @@ fn who_else_writes_a_models_objects_is_told_for_a_while_and_keeps_nothing_from_r
 
 #[test]
 fn an_engine_serves_on_until_its_new_weights_are_there_although_an_edit_before_was_refused() {
-    let spec = json!({
-        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
-    });
-    let mut model = serving(spec);
-    let claim = planned(&model).caching;
-    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
-    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
-    model.model.spec.source = Some("HF://org/other".to_owned());
+    let mut model = serving_with_another_source();
     for part in [Part::Engine, Part::Service] {
         model.writing = Writing::default();
         refused(&mut model, part, "denied");

@@ -38,14 +38,7 @@ fn weights_are_on_their_claim_before_an_engine_starts() {
 
 #[test]
 fn an_engine_serves_on_until_its_new_weights_are_there() {
-    let spec = json!({
-        "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
-    });
-    let mut model = serving(spec);
-    let claim = planned(&model).caching;
-    let Some(CacheStep::Claim(claim)) = claim else { panic!("{claim:?}") };
-    model.claims.insert(claim.metadata.name.clone().unwrap(), Arc::new(*claim));
-    model.model.spec.source = Some("HF://org/other".to_owned());
+    let model = serving_with_another_source();
     let wanted = planned(&model);
     assert!(matches!(wanted.caching, Some(CacheStep::Make(_))));
     assert_eq!(wanted.engine, WantedEngine::Scaled(1), "the pod is not changed");
