@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flexinfer_core::callers::Callers;
 use flexinfer_core::hosts::Hosts;
-use flexinfer_gateway::admin::{self, Guard, Pages};
+use flexinfer_gateway::admin::{self, Admin, Guard, Pages};
 use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::lifecycle::Phase;
 use flexinfer_gateway::server;
@@ -79,21 +79,26 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
     assert_eq!(get(admin.address, "/healthz").await.status(), 200);
 }
 
+/// The admin port of `world`, whose debug pages are guarded like this.
+fn guarded(world: &World, guard: Guard) -> Admin {
+    let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let pages = Pages {
+        metrics: Arc::clone(&world.metrics),
+        refresh: Arc::new(|| ()),
+        lifecycle: Arc::clone(&world.lifecycle),
+        settings: Arc::default(),
+        models: Arc::new(|| serde_json::json!([])),
+        guard,
+    };
+    admin::start(listener, pages).unwrap()
+}
+
 #[tokio::test]
 async fn where_anybody_reaches_the_port_only_key_holders_see_the_debug_pages() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, vec![model("m", None)]);
     let shown = async |guard: Guard, headers: &[(&str, &str)]| {
-        let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-        let pages = Pages {
-            metrics: Arc::clone(&world.metrics),
-            refresh: Arc::new(|| ()),
-            lifecycle: Arc::clone(&world.lifecycle),
-            settings: Arc::default(),
-            models: Arc::new(|| serde_json::json!([])),
-            guard,
-        };
-        let admin = admin::start(listener, pages).unwrap();
+        let admin = guarded(&world, guard);
         assert_eq!(get(admin.address, "/metrics").await.status(), 200);
         assert_eq!(get(admin.address, "/readyz").await.status(), 200);
         let mut client = Client::connect(admin.address).await.unwrap();
@@ -117,16 +122,7 @@ async fn where_anybody_reaches_the_port_only_key_holders_see_the_debug_pages() {
 async fn http_23_a_page_that_was_led_here_sees_no_debug_page() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, vec![model("m", None)]);
-    let listener = server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-    let pages = Pages {
-        metrics: Arc::clone(&world.metrics),
-        refresh: Arc::new(|| ()),
-        lifecycle: Arc::clone(&world.lifecycle),
-        settings: Arc::default(),
-        models: Arc::new(|| serde_json::json!([])),
-        guard: Guard::Local(Hosts::default()),
-    };
-    let admin = admin::start(listener, pages).unwrap();
+    let admin = guarded(&world, Guard::Local(Hosts::default()));
     for (host, status) in [("evil.example", 403), ("localhost", 200), ("127.0.0.1:9090", 200)] {
         for page in ["/debug/config", "/debug/models"] {
             let mut client = Client::connect(admin.address).await.unwrap();
