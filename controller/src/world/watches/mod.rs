@@ -1,33 +1,40 @@
 //! The watches that keep the world up to date. Each goes on by itself after any failure; an object
 //! that cannot be understood is told about once and left out, so that it stops none of the others.
 
+mod models;
+mod namespaces;
+mod nodes;
+mod objects;
 mod storage_classes;
 
-use std::collections::{BTreeMap, BTreeSet};
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use flexinfer_core::ids::ModelId;
 use flexinfer_crds::{LoRAAdapter, Model, keys};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
-use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher as watch_objects};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as tokio_watch;
 use tokio::task::JoinSet;
 
 use super::World;
 use super::index::Index;
-use super::news::{Named as _, id_of};
 use super::objects::Kind;
+use models::{adapters, models};
+use namespaces::{claims, gpu_leases, results};
+use nodes::{nodes, runtime_classes};
+use objects::Objects;
 use storage_classes::storage_classes;
 
 /// How many lists are not complete yet. Nothing is decided before there are none: what was not
@@ -182,234 +189,8 @@ fn forbidden(error: &watcher::Error) -> bool {
     code == 403
 }
 
-async fn models(api: Api<DynamicObject>, world: Arc<World>, listed: Listed) {
-    let told = |result: Result<Event<DynamicObject>, watcher::Error>| async {
-        result.inspect_err(|error| tell("Model", error)).ok()
-    };
-    let watch = watch_objects(api, watcher::Config::default()).default_backoff();
-    let mut events = watch.filter_map(told).boxed();
-    let (mut seen, mut first) = (Vec::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(object) => {
-                if let Some(model) = understood(object) {
-                    seen.push(id_of(&model));
-                    world.change(|index, now| index.see_model(model, now));
-                }
-            }
-            Event::InitDone => {
-                world.change(|index, now| index.listed_models(&seen, now));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(object) => {
-                let name = object.place();
-                match understood(object) {
-                    Some(model) => world.change(|index, now| index.see_model(model, now)),
-                    None => world.change(|index, _| index.forget_model(&id(&name))),
-                }
-            }
-            Event::Delete(object) => {
-                world.change(|index, _| index.forget_model(&id(&object.place())));
-            }
-        }
-    }
-}
-
-fn id((namespace, name): &(String, String)) -> ModelId {
-    ModelId::new(namespace, name)
-}
-
-/// The Model that `object` is. One that does not fit, written under another schema, is left alone.
-fn understood(object: DynamicObject) -> Option<Model> {
-    let (namespace, name) = object.place();
-    let model = serde_json::to_value(object).and_then(serde_json::from_value::<Model>);
-    model
-        .inspect_err(|error| {
-            tracing::warn!(namespace, name, %error, "a Model cannot be understood; it is left alone");
-        })
-        .ok()
-}
-
-/// LoRAAdapters. A cluster that does not know the kind, or does not let us read it, has none.
-async fn adapters(api: Api<DynamicObject>, world: Arc<World>, listed: Listed) {
-    let mut events = watch_objects(api, watcher::Config::default()).default_backoff().boxed();
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        let see = |place: (String, String), adapter: Option<&LoRAAdapter>| {
-            world.change(|index, _| index.see_adapter(place, adapter));
-        };
-        match event {
-            Ok(Event::Init) => seen.clear(),
-            Ok(Event::InitDone) => {
-                world.change(|index, _| index.keep_adapters(&seen));
-                complete(&mut first, &listed);
-            }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                let place = object.place();
-                seen.insert(place.clone());
-                let adapter = serde_json::to_value(object).and_then(serde_json::from_value);
-                see(place, adapter.ok().as_ref());
-            }
-            Ok(Event::Delete(object)) => see(object.place(), None),
-            Err(error) => {
-                tracing::debug!(%error, "the watch of LoRAAdapters was interrupted");
-                if not_to_be_had(&error) {
-                    complete(&mut first, &listed);
-                }
-            }
-        }
-    }
-}
-
+/// Whether the cluster does not know a kind, or does not let us read it.
 fn not_to_be_had(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status))
         if [403, 404].contains(&status.code))
 }
-
-async fn nodes(api: Api<Node>, world: Arc<World>, listed: Listed) {
-    let mut events = events(api, &watcher::Config::default());
-    let (mut seen, mut first) = (Vec::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(node) => {
-                seen.push(node.name_any());
-                world.change(|index, _| index.see_node(&node));
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.listed_nodes(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(node) => world.change(|index, _| index.see_node(&node)),
-            Event::Delete(node) => world.change(|index, _| index.forget_node(&node)),
-        }
-    }
-}
-
-async fn runtime_classes(api: Api<RuntimeClass>, world: Arc<World>, listed: Listed) {
-    let mut events = events(api, &watcher::Config::default());
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        let see = |class: &RuntimeClass, there| {
-            world.change(|index, _| index.see_runtime_class(&class.name_any(), there));
-        };
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(class) => {
-                seen.insert(class.name_any());
-                see(&class, true);
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.keep_runtime_classes(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(class) => see(&class, true),
-            Event::Delete(class) => see(&class, false),
-        }
-    }
-}
-
-async fn claims(
-    mut events: BoxStream<'static, Event<PersistentVolumeClaim>>,
-    world: Arc<World>,
-    listed: Listed,
-) {
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(claim) => {
-                seen.insert(claim.place());
-                world.change(|index, _| index.see_claim(claim));
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.keep_claims(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(claim) => world.change(|index, _| index.see_claim(claim)),
-            Event::Delete(claim) => world.change(|index, _| index.forget_claim(&claim)),
-        }
-    }
-}
-
-async fn gpu_leases(
-    mut events: BoxStream<'static, Event<ConfigMap>>,
-    world: Arc<World>,
-    listed: Listed,
-) {
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(map) => {
-                seen.insert(map.place());
-                world.change(|index, _| index.see_lease(&map));
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.keep_leases(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(map) => world.change(|index, _| index.see_lease(&map)),
-            Event::Delete(map) => world.change(|index, _| index.forget_lease(&map)),
-        }
-    }
-}
-
-/// The one ConfigMap of all results.
-async fn results(
-    mut events: BoxStream<'static, Event<ConfigMap>>,
-    world: Arc<World>,
-    listed: Listed,
-) {
-    let (mut seen, mut first) = (BTreeMap::new(), true);
-    let see = |results| world.change(|index, _| index.see_results(results));
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(map) => seen = map.data.unwrap_or_default(),
-            Event::InitDone => {
-                see(std::mem::take(&mut seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(map) => see(map.data.unwrap_or_default()),
-            Event::Delete(_) => see(BTreeMap::new()),
-        }
-    }
-}
-
-/// Where the objects of a kind go.
-struct Objects {
-    world: Arc<World>,
-    listed: Listed,
-    kind: Kind,
-}
-
-impl Objects {
-    async fn follow<K: Resource + Send + 'static>(
-        self,
-        mut events: BoxStream<'static, Event<K>>,
-        see: fn(&mut Index, K) -> Vec<flexinfer_core::ids::GroupId>,
-        forget: fn(&mut Index, K) -> Vec<flexinfer_core::ids::GroupId>,
-    ) {
-        let (mut seen, mut first) = (BTreeSet::new(), true);
-        while let Some(event) = events.next().await {
-            match event {
-                Event::Init => seen.clear(),
-                Event::InitApply(object) => {
-                    seen.insert(object.place());
-                    self.world.change(|index, _| see(index, object));
-                }
-                Event::InitDone => {
-                    self.world.change(|index, _| index.keep(self.kind, &seen));
-                    complete(&mut first, &self.listed);
-                }
-                Event::Apply(object) => self.world.change(|index, _| see(index, object)),
-                Event::Delete(object) => self.world.change(|index, _| forget(index, object)),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,10 @@
 use flexinfer_crds::model::Phase;
 
 use super::objects::Drawn;
-use super::{Candidate, Engine, Record, Seen, deleted_at, last_load};
+use super::{Candidate, Engine, Seen, deleted_at};
 use crate::effective::Effective;
+use crate::planning::group::Record;
+use crate::planning::status::last_load;
 
 pub(super) fn candidate<'a>(
     member: &Seen<'a>,

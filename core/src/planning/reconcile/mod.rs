@@ -4,40 +4,34 @@
 mod candidates;
 mod memory;
 mod objects;
+mod observed;
 mod pressure;
+mod wanted;
 mod weights;
 mod withholding;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_crds::Model;
 use flexinfer_crds::model::ModelStatus;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::Service;
 
-use crate::backends::Complaint;
-use crate::effective::Effective;
-use crate::ids::{GroupId, ModelId};
 use crate::moment::Moment;
-use crate::planning::benchmarking::Measured;
-use crate::planning::caching::CacheStep;
-use crate::planning::group::{Candidate, Plan as Decision, Record, Standing, Verdict, decide};
-use crate::planning::model::{Demand, Engine};
-use crate::planning::objects::{Adapters, Settings};
-use crate::planning::placing::Cluster;
+use crate::planning::group::{Candidate, Plan as Decision, Standing, Verdict, decide};
+use crate::planning::model::Engine;
 use crate::planning::pruning::{Leftover, pruning};
 use crate::planning::releasing::{self, releasing};
-use crate::planning::status::{
-    Announcement, Obstacle, Situation, announcements, last_load, status,
-};
+use crate::planning::status::{Announcement, Situation, announcements, status};
 use crate::planning::time::moment;
-use crate::planning::writing::{Dispute, Part, Writing};
+use crate::planning::writing::Dispute;
+
+pub use observed::{Observed, Seen};
+pub use wanted::{Finalizer, Plan, Wanted, WantedEngine};
 
 use memory::Memory;
 use objects::{Drawn, draw};
@@ -46,135 +40,6 @@ use withholding::{measured_or_not, obstructed, waits_for_weights, withhold};
 
 /// How long a Model that is being deleted waits for its pods. Those of a lost node never end.
 const DELETION_LIMIT: Duration = Duration::from_secs(50);
-
-/// One model, as it was observed.
-#[derive(Clone, Debug)]
-pub struct Seen<'a> {
-    /// Which model.
-    pub id: &'a ModelId,
-    /// Its Model.
-    pub model: &'a Model,
-    /// What its spec means, or what its last one did that meant something.
-    pub effective: Option<&'a Effective>,
-    /// What keeps the spec from meaning anything.
-    pub complaints: &'a [Complaint],
-    /// Its Deployment.
-    pub deployment: Option<&'a Deployment>,
-    /// Its engines' pods.
-    pub pods: Vec<&'a Pod>,
-    /// The Jobs that see to its weights.
-    pub jobs: Vec<&'a Job>,
-    /// The pods of those Jobs.
-    pub job_pods: Vec<&'a Pod>,
-    /// The LoRA adapters that its engines shall have.
-    pub adapters: Adapters,
-    /// What gateways report.
-    pub demand: &'a Demand,
-    /// Who else claims one of its names, in a sentence.
-    pub name_conflict: Option<&'a str>,
-    /// What of its objects was not taken.
-    pub writing: &'a Writing,
-    /// Who else writes them.
-    pub dispute: Option<&'a Dispute>,
-    /// What was remembered of it.
-    pub record: Record,
-}
-
-/// A group, as it was observed.
-#[derive(Clone, Debug)]
-pub struct Observed<'a> {
-    /// Which group.
-    pub group: &'a GroupId,
-    /// Its members.
-    pub members: Vec<Seen<'a>>,
-    /// Until when its GPU is leased to somebody else.
-    pub lease: Option<Moment>,
-    /// What is known of the cluster.
-    pub cluster: Cluster<'a>,
-    /// How full the fullest key-value cache of each node is, where that was measured.
-    pub kv_cache_usage: &'a BTreeMap<String, f64>,
-    /// The claims of the group's namespace, by name.
-    pub claims: &'a BTreeMap<String, Arc<PersistentVolumeClaim>>,
-    /// The ConfigMap of all benchmarks' results.
-    pub results: &'a BTreeMap<String, String>,
-    /// The controller's settings.
-    pub settings: &'a Settings,
-    /// Now.
-    pub now: Moment,
-}
-
-/// What shall be written for one model, and remembered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
-    /// Which model.
-    pub id: ModelId,
-    /// Whether the Model shall be kept from vanishing before it is cleaned up.
-    pub finalizer: Finalizer,
-    /// The Service; `None` leaves what is there.
-    pub service: Option<Service>,
-    /// Files that the engine reads at its start.
-    pub files: Option<ConfigMap>,
-    /// The next step towards having its weights on their claim.
-    pub caching: Option<CacheStep>,
-    /// The Deployment.
-    pub engine: WantedEngine,
-    /// Jobs that stand in nobody's way: they measure the model, or clean up after it.
-    pub jobs: Vec<Job>,
-    /// How fast it is where it serves now.
-    pub measured: Option<Measured>,
-    /// Pods that nobody needs any more.
-    pub leftovers: Vec<Leftover>,
-    /// Pods that end and have nothing left to do: they need the time no more that they were given.
-    pub released: Vec<Leftover>,
-    /// The status.
-    pub status: ModelStatus,
-    /// What to tell about the change of status.
-    pub announcements: Vec<Announcement>,
-    /// Its place in the group; `None` where nothing could be decided.
-    pub verdict: Option<Verdict>,
-    /// What is left alone for now, since it was refused not long ago.
-    pub withheld: Vec<Part>,
-}
-
-/// What shall be with the finalizer of a Model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finalizer {
-    /// Put it there before anything is made.
-    Add,
-    /// It is as it shall be.
-    Keep,
-    /// Everything is cleaned up: let the Model go.
-    Remove,
-}
-
-/// What shall be with the Deployment of a model.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WantedEngine {
-    /// It shall be like this, its `replicas` among it.
-    Deployment(Box<Deployment>),
-    /// It shall be like this; how many replicas it has while it runs is another autoscaler's to say.
-    ScaledElsewhere {
-        /// Without `replicas`.
-        deployment: Box<Deployment>,
-        /// What this controller sets all the same: from none to some, and from some to none.
-        step: Option<u32>,
-    },
-    /// What runs stays as it is, with so many replicas: the spec cannot be followed now.
-    Scaled(u32),
-    /// It was refused before: whether it would be taken like this is to be found out, and nothing changed by that.
-    Tried(Box<Deployment>),
-    /// There is none to make.
-    Nothing,
-}
-
-/// Everything that shall be written for a group.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// One for each member. Who gives up a GPU comes before who gets it.
-    pub wanted: Vec<Wanted>,
-    /// When to look again although nothing is reported.
-    pub revisit: Option<Moment>,
-}
 
 /// Plans for everything that was `observed`.
 pub fn plan(observed: &Observed<'_>) -> Plan {

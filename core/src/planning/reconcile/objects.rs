@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use super::memory::{Memory, as_before, copies};
 use super::pressure::{as_reconfigured, pressed};
 use super::weights::{Weights, claim_of, weights};
-use super::{Engine, Observed, Obstacle, Seen, WantedEngine};
+use super::{Engine, Observed, Seen, WantedEngine};
 use crate::backends::{Backend, Complaint, Config, Vendor};
 use crate::ids::GroupId;
 use crate::placement::benchmarks::DeviceClass;
@@ -19,6 +19,7 @@ use crate::planning::model::serving_nodes;
 use crate::planning::objects::{Blueprint, Refusal, Serving, names, service};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
 use crate::planning::pressure::Pressure;
+use crate::planning::status::Obstacle;
 
 /// What could be drawn of a member.
 #[derive(Default)]

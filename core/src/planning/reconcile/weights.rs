@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
-use super::{CacheStep, Observed, Seen};
-use crate::planning::caching::{self, Caching, caching};
+use super::{Observed, Seen};
+use crate::planning::caching::{self, CacheStep, Caching, caching};
 use crate::planning::objects::{
     Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work, is_of_the_model_before,
 };

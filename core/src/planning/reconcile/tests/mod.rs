@@ -9,18 +9,26 @@ mod specs;
 mod swaps;
 mod weights;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use flexinfer_crds::keys;
 use flexinfer_crds::model::{Gpu, Phase};
 use flexinfer_crds::{Model, ModelSpec};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::json;
 
 use super::*;
-use crate::effective::Defaults;
-use crate::planning::objects::{Benchmarks, Images};
-use crate::planning::placing::Offer;
+use crate::backends::Complaint;
+use crate::effective::{Defaults, Effective};
+use crate::ids::{GroupId, ModelId};
+use crate::planning::caching::CacheStep;
+use crate::planning::group::Record;
+use crate::planning::model::Demand;
+use crate::planning::objects::{Adapters, Benchmarks, Images, Settings};
+use crate::planning::placing::{Cluster, Offer};
 use crate::planning::time::time;
+use crate::planning::writing::{Part, Writing};
 
 fn at(seconds: u64) -> Moment {
     Moment::after_origin(Duration::from_secs(1_000_000 + seconds))

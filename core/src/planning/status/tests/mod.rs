@@ -1,5 +1,7 @@
 //! What a model's status says in each situation, and that it says nothing new where nothing changed.
 
+mod told;
+
 use flexinfer_crds::conditions::{ConditionReason, LoadHindrance};
 use flexinfer_crds::model::{Phase, Traffic};
 use flexinfer_crds::{Model, ModelSpec};
@@ -7,8 +9,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::*;
-use crate::placement::benchmarks::DeviceClass;
-use crate::planning::group::{Coming, Failed};
 use crate::planning::model::Hindrance;
 use crate::scaling::Activity;
 
@@ -286,99 +286,6 @@ fn the_time_that_loading_took_is_kept_while_the_model_sleeps() {
     assert_eq!(last_load(case.model.status.as_ref()), Some(Duration::from_secs(7)));
     case.engine = Engine::default();
     assert_eq!(last_load(Some(&case.status(400))), Some(Duration::from_secs(7)));
-}
-
-fn told(before: Option<&Case>, after: &Case) -> Vec<String> {
-    let before = before.map(|case| case.status(10));
-    announcements(before.as_ref(), &after.status(20), None)
-        .into_iter()
-        .map(|said| said.reason)
-        .collect()
-}
-
-#[test]
-fn a_models_life_is_told_once_each() {
-    let asleep = Case::new(Standing::Asleep);
-    let loading = Case::new(Standing::Holding).loading();
-    let serving = Case::new(Standing::Holding).serving();
-    assert_eq!(told(None, &asleep), Vec::<String>::new());
-    assert_eq!(told(Some(&asleep), &loading), ["Loading"]);
-    assert_eq!(told(Some(&loading), &serving), ["Ready"]);
-    assert_eq!(told(Some(&serving), &serving), Vec::<String>::new());
-    assert_eq!(told(Some(&serving), &asleep), ["Sleeping"]);
-    let swap = Preempted { by: id("b"), at: at(0) };
-    let preempted = Case::new(Standing::Preempted(swap));
-    assert_eq!(told(Some(&serving), &preempted), ["Preempted"]);
-}
-
-#[test]
-fn a_failure_is_told_with_its_reason() {
-    let loading = Case::new(Standing::Holding).loading();
-    let mut failed = Case::new(Standing::Barred { until: at(60) });
-    let verdict = failed.verdict.as_mut().unwrap();
-    verdict.record.failed =
-        Some(Failed { hindrance: hindrance(LoadHindrance::CrashLoop), until: at(60) });
-    let (before, after) = (loading.status(10), failed.status(20));
-    let said = announcements(Some(&before), &after, None);
-    assert_eq!(said.len(), 1);
-    assert!(said[0].warning);
-    assert_eq!(said[0].note, "in Kubernetes' words");
-}
-
-#[test]
-fn two_claims_to_one_name_are_told() {
-    let before = Case::new(Standing::Asleep);
-    let mut after = Case::new(Standing::Asleep);
-    after.name_conflict = Some("other also claims `chat`");
-    assert_eq!(told(Some(&before), &after), ["AliasConflict"]);
-}
-
-#[test]
-fn a_swap_tells_how_long_each_part_took() {
-    let before = Case::new(Standing::Holding).loading().status(10);
-    let after = Case::new(Standing::Holding).serving().status(20);
-    let coming = Coming { decided: at(0), drained: Some(at(2)), started: Some(at(5)) };
-    let said = announcements(Some(&before), &after, Some(&coming));
-    let wanted = "serving; draining the other took 2.0 s, stopping it 3.0 s; loading took 7.0 s";
-    assert_eq!((said[0].note.as_str(), said[0].own), (wanted, true), "each swap is told by itself");
-    let said = announcements(Some(&before), &after, None);
-    assert!(!said[0].own, "a load without a swap is counted with others");
-}
-
-#[test]
-fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
-    let mut case = Case::new(Standing::Holding).serving();
-    let said = |reason: ConditionReason| Some((reason, "in words".to_owned()));
-    let told = |case: &mut Case| {
-        let new = case.status(10);
-        let all = announcements(case.model.status.as_ref(), &new, None);
-        case.model.status = Some(new);
-        let about = all.into_iter().filter(|one| one.reason.starts_with("Benchmark"));
-        about.map(|one| (one.reason, one.warning)).collect::<Vec<_>>()
-    };
-    assert_eq!(told(&mut case), [], "nobody asked");
-    case.benchmark = said(ConditionReason::BenchmarkPending);
-    assert_eq!(told(&mut case), []);
-    case.benchmark = said(ConditionReason::BenchmarkRunning);
-    assert_eq!(told(&mut case), [("BenchmarkRunning".to_owned(), false)]);
-    assert_eq!(told(&mut case), []);
-    case.benchmark = said(ConditionReason::BenchmarkSucceeded);
-    case.measured = Some(Measured {
-        class: DeviceClass::default(),
-        tokens_per_second: 49.96,
-        duration_seconds: None,
-        latency_ms: Some(1234.5),
-    });
-    assert_eq!(told(&mut case), [("BenchmarkSucceeded".to_owned(), false)]);
-    let complete = condition(&case.status(10), ConditionType::BenchmarkComplete);
-    assert_eq!(complete, ("True".to_owned(), "BenchmarkSucceeded".to_owned()));
-
-    case.measured = None;
-    let metrics = case.status(10).metrics.unwrap();
-    let speed = (metrics.tokens_per_second.as_deref(), metrics.avg_latency_ms.as_deref());
-    assert_eq!(speed, (Some("50.0"), Some("1234")), "it stays true while nobody serves");
-    case.benchmark = said(ConditionReason::BenchmarkFailed);
-    assert_eq!(told(&mut case), [("BenchmarkFailed".to_owned(), true)]);
 }
 
 #[test]
