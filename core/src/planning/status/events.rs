@@ -37,6 +37,9 @@ const TOLD: [ConditionType; 5] = [
     ConditionType::Applied,
 ];
 
+/// That a model cannot run.
+const FAILED: &str = "Failed";
+
 /// What is told about the change from `old` to `new` of a model that came to its GPU like this.
 pub fn announcements(
     old: Option<&ModelStatus>,
@@ -48,7 +51,8 @@ pub fn announcements(
     // Weights that are not taken are said by two conditions.
     lost.dedup();
     let measured = measured(old, new).into_iter().chain(lacking(old, new));
-    let changed = phase_change(old, new, coming).into_iter().chain(draining(old, new));
+    let changed = phase_change(old, new, coming).filter(|told| !is_said_by(told, &lost, new));
+    let changed = changed.into_iter().chain(draining(old, new));
     changed.chain(pressure::told(old, new)).chain(lost).chain(measured).collect()
 }
 
@@ -73,9 +77,7 @@ fn phase_change(
         (_, Phase::Loading) => (false, "Loading", "an engine is loading".to_owned()),
         (_, Phase::Ready) => (false, "Ready", loaded_in(new, swapped)),
         (_, Phase::Preempted) => (false, "Preempted", message),
-        // The condition that was lost says it.
-        (_, Phase::Failed) if broken(new).is_some() => return None,
-        (_, Phase::Failed) => (true, "Failed", message),
+        (_, Phase::Failed) => (true, FAILED, message),
     };
     Some(Announcement { own, ..Announcement::new(warning, reason, note) })
 }
@@ -142,15 +144,11 @@ fn condition(status: &ModelStatus, kind: ConditionType) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == <&str>::from(kind))
 }
 
-/// The condition that keeps it from being started.
-fn broken(status: &ModelStatus) -> Option<&Condition> {
-    let all = [
-        ConditionType::ConfigValid,
-        ConditionType::Schedulable,
-        ConditionType::Cached,
-        ConditionType::Applied,
-    ];
-    all.into_iter().filter_map(|kind| condition(status, kind)).find(|found| found.status == "False")
+/// Whether `told` is that the model failed, and one of the conditions it has `lost` with that says why already. That
+/// another was lost, since somebody else wrote its objects, say, is no word about it.
+fn is_said_by(told: &Announcement, lost: &[Announcement], new: &ModelStatus) -> bool {
+    let why = condition(new, ConditionType::Ready).map(|ready| ready.reason.as_str());
+    told.reason == FAILED && lost.iter().any(|lost| Some(lost.reason.as_str()) == why)
 }
 
 fn lost(kind: ConditionType, old: Option<&ModelStatus>, new: &ModelStatus) -> Option<Announcement> {

@@ -41,6 +41,8 @@ struct Case {
     obstacle: Option<Obstacle>,
     name_conflict: Option<&'static str>,
     group: GroupId,
+    dispute: Option<Dispute>,
+    writing: Writing,
     benchmark: Option<(ConditionReason, String)>,
     measured: Option<Measured>,
 }
@@ -56,6 +58,8 @@ impl Case {
             obstacle: None,
             name_conflict: None,
             group: shared(),
+            dispute: None,
+            writing: Writing::default(),
             benchmark: None,
             measured: None,
         }
@@ -80,8 +84,8 @@ impl Case {
             group: Some(&self.group),
             obstacle: self.obstacle.as_ref(),
             doubts: &[],
-            writing: &Writing::default(),
-            dispute: None,
+            writing: &self.writing,
+            dispute: self.dispute.as_ref(),
             name_conflict: self.name_conflict,
             engine: &self.engine,
             verdict: self.verdict.as_ref(),

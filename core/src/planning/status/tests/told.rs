@@ -3,6 +3,7 @@
 use super::*;
 use crate::placement::benchmarks::DeviceClass;
 use crate::planning::group::{Coming, Failed};
+use crate::planning::writing::{Part, Why};
 
 fn told(before: Option<&Case>, after: &Case) -> Vec<String> {
     let before = before.map(|case| case.status(10));
@@ -95,4 +96,36 @@ fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
     assert_eq!(speed, (Some("50.0"), Some("1234")), "it stays true while nobody serves");
     case.benchmark = said(ConditionReason::BenchmarkFailed);
     assert_eq!(told(&mut case), [("BenchmarkFailed".to_owned(), true)]);
+}
+
+/// One that could not be started.
+fn failed() -> Case {
+    let mut failed = Case::new(Standing::Barred { until: at(60) });
+    failed.verdict.as_mut().unwrap().record.failed =
+        Some(Failed { hindrance: hindrance(LoadHindrance::CrashLoop), until: at(60) });
+    failed
+}
+
+#[test]
+fn a_failure_is_told_beside_what_is_wrong_otherwise() {
+    let loading = Case::new(Standing::Holding).loading();
+    let mut disputed = failed();
+    disputed.dispute = Some(Dispute::new("kyverno wrote .spec.template", at(10)));
+    assert_eq!(told(Some(&loading), &disputed), ["Failed", "FieldConflict"]);
+    let mut unmeasured = failed();
+    unmeasured.writing.refuse(Part::Jobs, (Why::Refused, "denied"), Some(3), at(10));
+    assert_eq!(told(Some(&loading), &unmeasured), ["Failed", "Refused"]);
+}
+
+#[test]
+fn a_failure_that_the_condition_says_which_was_lost_is_told_once() {
+    let idle = Case::new(Standing::Asleep);
+    let mut refused = Case::new(Standing::Obstructed);
+    refused.writing.refuse(Part::Engine, (Why::Refused, "denied"), Some(3), at(10));
+    refused.obstacle = refused.writing.obstacle(false);
+    assert_eq!(told(Some(&idle), &refused), ["Refused"]);
+    // What was refused while it served keeps it from being started now.
+    let serving =
+        Case { writing: refused.writing.clone(), ..Case::new(Standing::Holding).serving() };
+    assert_eq!(told(Some(&serving), &refused), ["Failed"]);
 }
