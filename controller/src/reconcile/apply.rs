@@ -12,8 +12,7 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::json;
 
-use super::write::Object;
-use super::{Error, Reconciler};
+use super::{Error, Reconciler, Wrote};
 use crate::world::{Kind, Member};
 
 /// Who owns `replicas` while another autoscaler sets them and has not done so yet.
@@ -21,23 +20,24 @@ pub(super) const SCALER: &str = "flexinfer-scaler";
 
 impl Reconciler {
     /// Keeps the Model from vanishing before it is cleaned up.
-    pub(super) async fn hold_on(&self, member: &Member, wanted: Finalizer) -> Result<(), Error> {
+    pub(super) async fn hold_on(&self, member: &Member, wanted: Finalizer) -> Result<Wrote, Error> {
         if wanted != Finalizer::Add {
-            return Ok(());
+            return Ok(Wrote::Nothing);
         }
         let mut finalizers = member.model.finalizers().to_vec();
         finalizers.push(keys::MODEL_FINALIZER.to_owned());
-        self.write_finalizers(member, &finalizers).await
+        self.write_finalizers(member, &finalizers).await.map(|()| Wrote::Something)
     }
 
     /// Lets a Model go that was cleaned up.
-    pub(super) async fn let_go(&self, member: &Member, wanted: Finalizer) -> Result<(), Error> {
+    pub(super) async fn let_go(&self, member: &Member, wanted: Finalizer) -> Result<Wrote, Error> {
         if wanted != Finalizer::Remove {
-            return Ok(());
+            return Ok(Wrote::Nothing);
         }
         let mut finalizers = member.model.finalizers().to_vec();
         finalizers.retain(|known| known != keys::MODEL_FINALIZER);
-        gone_is_well(self.write_finalizers(member, &finalizers).await)
+        let written = self.write_finalizers(member, &finalizers).await;
+        gone_is_well(written).map(|()| Wrote::Something)
     }
 
     async fn write_finalizers(&self, member: &Member, finalizers: &[String]) -> Result<(), Error> {
@@ -58,85 +58,76 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Applies an object, and has it told who else wrote it.
-    pub(super) async fn apply<K: Object>(
-        &self,
-        member: &Member,
-        api: &Api<K>,
-        wanted: &K,
-        there: Option<&K>,
-    ) -> Result<K, Error> {
-        let (written, others) = self.writer.apply(api, wanted, there).await?;
-        if let Some(said) = others {
-            tracing::warn!(model = %member.id, said, "put back");
-            self.world.note_dispute(&member.id, &said);
-        }
-        Ok(written)
-    }
-
     pub(super) async fn apply_service(
         &self,
         member: &Member,
         wanted: Option<Service>,
-    ) -> Result<(), Error> {
-        let Some(wanted) = wanted else { return Ok(()) };
-        let there = member.service.as_deref();
-        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&Kind::Service)))
-        {
-            return Ok(());
+    ) -> Result<Wrote, Error> {
+        let Some(wanted) = wanted else { return Ok(Wrote::Nothing) };
+        let (kind, there) = (Kind::Service, member.service.as_deref());
+        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&kind))) {
+            return Ok(Wrote::Nothing);
         }
-        let services: Api<Service> = self.writer.api(&member.id);
-        let written = self.apply(member, &services, &wanted, there).await?;
+        let Some(written) = self.put(member, kind, &wanted, there).await? else {
+            return Ok(Wrote::Nothing);
+        };
         self.world.wrote_service(written);
-        Ok(())
+        Ok(Wrote::Something)
     }
 
     pub(super) async fn apply_files(
         &self,
         member: &Member,
         wanted: Option<ConfigMap>,
-    ) -> Result<(), Error> {
-        let Some(wanted) = wanted else { return Ok(()) };
-        let there = member.files.as_deref();
-        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&Kind::Files))) {
-            return Ok(());
+    ) -> Result<Wrote, Error> {
+        let Some(wanted) = wanted else { return Ok(Wrote::Nothing) };
+        let (kind, there) = (Kind::Files, member.files.as_deref());
+        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&kind))) {
+            return Ok(Wrote::Nothing);
         }
-        let maps: Api<ConfigMap> = self.writer.api(&member.id);
-        let written = self.apply(member, &maps, &wanted, there).await?;
+        let Some(written) = self.put(member, kind, &wanted, there).await? else {
+            return Ok(Wrote::Nothing);
+        };
         self.world.wrote_files(written);
-        Ok(())
+        Ok(Wrote::Something)
     }
 
     pub(super) async fn apply_engine(
         &self,
         member: &Member,
         wanted: WantedEngine,
-    ) -> Result<(), Error> {
+    ) -> Result<Wrote, Error> {
+        let there = member.deployment.as_deref();
         match wanted {
             WantedEngine::Deployment(wanted) => {
-                self.apply_deployment(member, &wanted).await.map(drop)
+                let written = self.apply_deployment(member, &wanted).await?;
+                Ok(Wrote::any(written.is_some()))
             }
             WantedEngine::ScaledElsewhere { deployment, step } => {
                 self.give_replicas_away(member).await?;
                 let written = self.apply_deployment(member, &deployment).await?;
-                let there = written.as_ref().or(member.deployment.as_deref());
-                match step.zip(there) {
-                    // The other autoscaler may have set more meanwhile: only what was seen is changed.
-                    Some((replicas, there)) => {
-                        self.scale(member, there, replicas, there.resource_version()).await
-                    }
-                    None => Ok(()),
-                }
+                let wrote = Wrote::any(written.is_some());
+                // The other autoscaler may have set more meanwhile: only what was seen is changed.
+                let Some((replicas, there)) = step.zip(written.as_ref().or(there)) else {
+                    return Ok(wrote);
+                };
+                let only = Scaling { replicas, version: there.resource_version(), dry_run: false };
+                self.scale(member, there, only).await.map(|scaled| scaled.max(wrote))
             }
-            WantedEngine::Scaled(replicas) => match member.deployment.as_deref() {
-                Some(there) => self.scale(member, there, replicas, None).await,
-                None => Ok(()),
+            WantedEngine::Scaled(replicas) => match there {
+                Some(there) => self.put_scale(member, there, replicas).await,
+                None => Ok(Wrote::Nothing),
             },
-            WantedEngine::Tried(wanted) => {
+            WantedEngine::Tried { deployment, step } => {
                 let deployments: Api<Deployment> = self.writer.api(&member.id);
-                self.writer.try_apply(&deployments, &wanted, member.deployment.as_deref()).await
+                self.writer.try_apply(&deployments, &deployment, there).await?;
+                if let Some((replicas, there)) = step.zip(there) {
+                    self.scale(member, there, Scaling { replicas, version: None, dry_run: true })
+                        .await?;
+                }
+                Ok(Wrote::Nothing)
             }
-            WantedEngine::Nothing => Ok(()),
+            WantedEngine::AsItIs | WantedEngine::Nothing => Ok(Wrote::Nothing),
         }
     }
 
@@ -150,8 +141,9 @@ impl Reconciler {
         if there.is_some_and(|there| as_wanted(there, wanted, member)) {
             return Ok(None);
         }
-        let deployments: Api<Deployment> = self.writer.api(&member.id);
-        let written = self.apply(member, &deployments, wanted, there).await?;
+        let Some(written) = self.put(member, Kind::Deployment, wanted, there).await? else {
+            return Ok(None);
+        };
         tracing::info!(model = %member.id, replicas = wanted.spec.replicas, "the Deployment was applied");
         self.world.wrote_deployment(written.clone());
         Ok(Some(written))
@@ -176,17 +168,16 @@ impl Reconciler {
         self.writer.guarded(format!("hand over the replicas of {name}"), write).await.map(drop)
     }
 
-    /// Sets only how many replicas there are. With a `version` the server refuses where somebody changed it since.
-    async fn scale(
+    /// Sets only how many replicas there are.
+    pub(super) async fn scale(
         &self,
         member: &Member,
         there: &Deployment,
-        replicas: u32,
-        version: Option<String>,
-    ) -> Result<(), Error> {
+        Scaling { replicas, version, dry_run }: Scaling,
+    ) -> Result<Wrote, Error> {
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         if there.spec.replicas == Some(replicas) {
-            return Ok(());
+            return Ok(Wrote::Nothing);
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
         let mut change = json!({ "spec": { "replicas": replicas } });
@@ -196,16 +187,27 @@ impl Reconciler {
         let patch = Patch::Merge(change);
         let parameters = PatchParams {
             field_manager: Some(keys::FIELD_MANAGER.to_owned()),
+            dry_run,
             ..PatchParams::default()
         };
         let name = there.name_any();
         let write = deployments.patch(&name, &parameters, &patch);
-        let written = self.writer.guarded(format!("scale Deployment {name}"), write).await;
-        if let Ok(written) = &written {
+        let act = if dry_run { "try to scale" } else { "scale" };
+        let written = self.writer.guarded(format!("{act} Deployment {name}"), write).await;
+        if let Some(written) = written.as_ref().ok().filter(|_| !dry_run) {
             self.world.wrote_deployment(written.clone());
         }
-        gone_is_well(written.map(drop))
+        gone_is_well(written.map(drop)).map(|()| Wrote::Something)
     }
+}
+
+/// A change of how many replicas there are.
+pub(super) struct Scaling {
+    pub(super) replicas: u32,
+    /// The server refuses where somebody changed the Deployment since this version.
+    pub(super) version: Option<String>,
+    /// Nothing is changed; only whether it would be taken is found out.
+    pub(super) dry_run: bool,
 }
 
 /// Whether this controller's applies own `replicas`.
@@ -213,7 +215,7 @@ fn has_replicas(there: &Deployment) -> bool {
     owns_replicas(managed_fields(there))
 }
 
-fn managed_fields(there: &impl Resource) -> &[ManagedFieldsEntry] {
+pub(super) fn managed_fields(there: &impl Resource) -> &[ManagedFieldsEntry] {
     there.meta().managed_fields.as_deref().unwrap_or_default()
 }
 

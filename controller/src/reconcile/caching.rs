@@ -7,36 +7,42 @@ use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 
 use super::apply::gone_is_well;
-use super::{Error, Reconciler};
+use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 impl Reconciler {
-    pub(super) async fn make_jobs(&self, member: &Member, wanted: Vec<Job>) -> Result<(), Error> {
+    pub(super) async fn make_jobs(
+        &self,
+        member: &Member,
+        wanted: Vec<Job>,
+    ) -> Result<Wrote, Error> {
         let jobs: Api<Job> = self.writer.api(&member.id);
+        let wrote = Wrote::any(!wanted.is_empty());
         for job in wanted {
             let name = job.name_any();
             tracing::info!(model = %member.id, job = name, "the Job is made");
             let there = member.jobs.iter().find(|there| there.metadata.name == job.metadata.name);
-            let written = self.apply(member, &jobs, &job, there.map(AsRef::as_ref)).await?;
+            let (written, _) = self.writer.apply(&jobs, &job, there.map(AsRef::as_ref)).await?;
             self.world.wrote_job(written);
         }
-        Ok(())
+        Ok(wrote)
     }
 
     pub(super) async fn take_step(
         &self,
         member: &Member,
         step: Option<CacheStep>,
-    ) -> Result<(), Error> {
+    ) -> Result<Wrote, Error> {
         match step {
-            None => Ok(()),
+            None => Ok(Wrote::Nothing),
             Some(CacheStep::Claim(claim)) => {
                 let claims: Api<PersistentVolumeClaim> = self.writer.api(&member.id);
                 let name = claim.name_any();
                 tracing::info!(model = %member.id, claim = name, "the claim is made or grows");
-                let written = self.apply(member, &claims, &*claim, None).await?;
+                // It is only made or grows, whoever made it as large as it is.
+                let (written, _) = self.writer.apply(&claims, &*claim, None).await?;
                 self.world.wrote_claim(written);
-                Ok(())
+                Ok(Wrote::Something)
             }
             Some(CacheStep::Make(job)) => self.make_jobs(member, vec![*job]).await,
             Some(CacheStep::Delete(name)) => {
@@ -46,7 +52,7 @@ impl Reconciler {
                 let background = DeleteParams::background();
                 let write = jobs.delete(&name, &background);
                 let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
-                gone_is_well(deleted.map(drop))
+                gone_is_well(deleted.map(drop)).map(|()| Wrote::Something)
             }
         }
     }

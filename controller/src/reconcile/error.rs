@@ -11,7 +11,7 @@ use super::apply::SCALER;
 /// took too long, somebody else wrote meanwhile, or too much is asked for.
 const PASSING: [u16; 5] = [401, 404, 408, 409, 429];
 
-/// Why a pass ended early. The next one begins where it stopped.
+/// What was not done in a pass. The next one begins where it stopped.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// This process may not write any more.
@@ -59,26 +59,33 @@ impl Error {
             .then(|| (Why::of(&status.message), format!("cannot {act}: {}", status.message)))
     }
 
-    /// Who else wrote fields that were applied, where that is why they were not taken.
-    pub(super) fn field_conflict(&self) -> Option<FieldConflict> {
+    /// Who else wrote which of the fields that were applied, where that is why they were not taken; this controller
+    /// itself, which writes some in another way, is no one else.
+    pub(super) fn field_conflict(&self) -> Option<Vec<(String, String)>> {
         let Self::Refused { source, .. } = self else { return None };
         let kube::Error::Api(status) = &**source else { return None };
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-        let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
-        let conflicts: Vec<_> = conflicts
-            .map(|cause| {
-                // conflict with "kubectl-edit" using apps/v1
-                let who = cause.message.split('"').nth(1).unwrap_or("somebody");
-                (who.to_owned(), cause.field.clone())
-            })
-            .collect();
-        (!conflicts.is_empty()).then_some(FieldConflict(conflicts))
+        let mut conflicts =
+            causes.iter().filter(|cause| cause.reason == "FieldManagerConflict").peekable();
+        conflicts.peek()?;
+        let all = conflicts.map(|cause| {
+            // conflict with "kubectl-edit" using apps/v1
+            let who = cause.message.split('"').nth(1).unwrap_or("somebody");
+            (who.to_owned(), cause.field.clone())
+        });
+        Some(all.filter(|(who, _)| ![FIELD_MANAGER, SCALER].contains(&who.as_str())).collect())
     }
 
-    /// Whether it is about one object; others may be taken.
-    pub(super) fn is_refusal(&self) -> bool {
-        let outlived = matches!(self, Self::Outlived(_));
-        outlived || self.trouble().is_some() || self.is_conflict() || self.is_absence()
+    /// Whether the server was asked and did not do it: to ask for the same at once would cost others their turn. After
+    /// a conflict nothing is wrong, and a server that cannot be reached does nothing at all.
+    pub(super) fn was_asked(&self) -> bool {
+        match self {
+            Self::Refused { source, .. } => {
+                matches!(&**source, kube::Error::Api(_)) && !self.is_conflict()
+            }
+            Self::Taken(_) | Self::Outlived(_) | Self::Silent { .. } => true,
+            Self::LeadLost => false,
+        }
     }
 
     /// Whether somebody else wrote the object meanwhile.
@@ -94,22 +101,5 @@ impl Error {
     fn has_code(&self, code: u16) -> bool {
         let Self::Refused { source, .. } = self else { return false };
         matches!(&**source, kube::Error::Api(status) if status.code == code)
-    }
-}
-
-/// Who else wrote which fields.
-pub(super) struct FieldConflict(Vec<(String, String)>);
-
-impl FieldConflict {
-    /// That they were put back, in an object of this kind and name; `None` where it was this controller itself that
-    /// wrote them in another way.
-    pub(super) fn in_words(&self, kind: &str, name: &str) -> Option<String> {
-        let others =
-            self.0.iter().filter(|(who, _)| ![FIELD_MANAGER, SCALER].contains(&who.as_str()));
-        let said: Vec<String> = others.map(|(who, field)| format!("{who} wrote {field}")).collect();
-        (!said.is_empty()).then(|| {
-            let said = said.join(", ");
-            format!("somebody else changed the {kind} `{name}`: {said}; it was put back, change the Model instead")
-        })
     }
 }

@@ -5,9 +5,13 @@ mod apply;
 mod caching;
 mod error;
 mod pruning;
+mod putting_back;
 mod report;
 mod settle;
 mod write;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +39,20 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// The longest wait after failures.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Whether anything was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wrote {
+    /// There was nothing to write, or it has to wait.
+    Nothing,
+    Something,
+}
+
+impl Wrote {
+    const fn any(there_is: bool) -> Self {
+        if there_is { Self::Something } else { Self::Nothing }
+    }
+}
 
 /// Acts on groups.
 pub(crate) struct Reconciler {
@@ -74,54 +92,53 @@ impl Reconciler {
             let span = self.tracer.doing("controller.reconcile");
             span.note_with("flexinfer.group", || group.to_string());
             let result = span.around(Box::pin(self.look(&group))).await;
-            if let Err(error) = &result {
+            if let Some(error) = result.as_ref().map_or_else(Some, |unfinished| unfinished.first())
+            {
                 span.fail(&error.to_string());
             }
             drop(span);
-            self.metrics.reconciled(result.is_ok());
+            self.metrics.reconciled(result.as_ref().is_ok_and(Vec::is_empty));
             match result {
-                Ok(()) => {
+                Ok(unfinished) if unfinished.is_empty() => {
                     self.failures.lock().remove(&group);
                 }
+                Ok(unfinished) => self.try_again(&group, &unfinished),
                 // Nothing is written until the lead is back; if it never is, the process is ended.
-                Err(Error::LeadLost) => {
+                Err(_) => {
                     self.writer.lead_regained().await;
                     self.world.queue.wake(group);
                 }
-                Err(error) => self.try_again(&group, &error),
             }
         }
     }
 
-    fn try_again(&self, group: &GroupId, error: &Error) {
+    fn try_again(&self, group: &GroupId, unfinished: &[Error]) {
         let mut failures = self.failures.lock();
         let count = failures.entry(group.clone()).or_default();
         // After a conflict nothing is wrong: somebody else wrote, and the next pass sees what.
-        let factor = if error.is_conflict() { 1 } else { 2_u32.saturating_pow(*count) };
+        let wrong = !unfinished.iter().all(Error::is_conflict);
+        let factor = if wrong { 2_u32.saturating_pow(*count) } else { 1 };
         let wait = FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
-        *count = count.saturating_add(u32::from(!error.is_conflict()));
-        let report = anyhow::Error::msg(error.to_string());
-        tracing::warn!(%group, error = format!("{report:#}"), ?wait, "not finished; once more later");
+        *count = count.saturating_add(u32::from(wrong));
+        tracing::debug!(%group, unfinished = unfinished.len(), ?wait, "once more later");
         self.world.queue.wake_at(group.clone(), Instant::now() + wait);
     }
 
-    /// One pass over one group. A member whose objects are refused stands in nobody's way.
-    async fn look(&self, group: &GroupId) -> Result<(), Error> {
-        let Some(sight) = self.world.sight(group) else { return Ok(()) };
+    /// One pass over one group, and what of it was not done. A member that something is wrong with stands in nobody's
+    /// way; only a lost lead ends the pass.
+    async fn look(&self, group: &GroupId) -> Result<Vec<Error>, Error> {
+        let mut unfinished = Vec::new();
+        let Some(sight) = self.world.sight(group) else { return Ok(unfinished) };
         let Plan { wanted, revisit } = plan(&self.observed(&sight));
         if let Some(moment) = revisit {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));
         }
-        let mut unfinished = None;
         for wanted in wanted {
             let member = sight.members.iter().find(|member| member.id == wanted.id);
             let Some(member) = member else { continue };
-            match self.settle(group, member, wanted).await {
-                Err(error) if error.is_refusal() => unfinished = unfinished.or(Some(error)),
-                settled => settled?,
-            }
+            unfinished.extend(self.settle(group, member, wanted).await?);
         }
-        unfinished.map_or(Ok(()), Err)
+        Ok(unfinished)
     }
 
     fn observed<'a>(&'a self, sight: &'a Sight) -> Observed<'a> {

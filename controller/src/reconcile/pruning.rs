@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 
 use super::apply::gone_is_well;
-use super::{Error, Reconciler};
+use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 impl Reconciler {
@@ -15,12 +15,13 @@ impl Reconciler {
         &self,
         member: &Member,
         leftovers: Vec<Leftover>,
-    ) -> Result<(), Error> {
+    ) -> Result<Wrote, Error> {
+        let wrote = Wrote::any(!leftovers.is_empty());
         for leftover in leftovers {
             tracing::info!(model = %member.id, pod = leftover.name, "a pod that failed is deleted");
             self.delete_pod(member, leftover, DeleteParams::default()).await?;
         }
-        Ok(())
+        Ok(wrote)
     }
 
     /// Shortens the time that pods have which end already.
@@ -28,13 +29,14 @@ impl Reconciler {
         &self,
         member: &Member,
         released: Vec<Leftover>,
-    ) -> Result<(), Error> {
+    ) -> Result<Wrote, Error> {
+        let wrote = Wrote::any(!released.is_empty());
         for pod in released {
             tracing::info!(model = %member.id, pod = pod.name, "a pod that ends has nothing left to do");
             let soon = DeleteParams { grace_period_seconds: Some(LAST), ..DeleteParams::default() };
             self.delete_pod(member, pod, soon).await?;
         }
-        Ok(())
+        Ok(wrote)
     }
 
     async fn delete_pod(

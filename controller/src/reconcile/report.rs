@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::json;
 
-use super::{Error, Reconciler};
+use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 impl Reconciler {
@@ -18,9 +18,9 @@ impl Reconciler {
         status: ModelStatus,
         verdict: Option<&Verdict>,
         announcements: Vec<Announcement>,
-    ) -> Result<(), Error> {
+    ) -> Result<Wrote, Error> {
         if member.model.status.as_ref() == Some(&status) {
-            return Ok(());
+            return Ok(Wrote::Nothing);
         }
         let models: Api<Model> = self.writer.api(&member.id);
         let name = member.model.name_any();
@@ -38,7 +38,7 @@ impl Reconciler {
         for announcement in announcements {
             self.writer.announce(&member.model, announcement).await;
         }
-        Ok(())
+        Ok(Wrote::Something)
     }
 }
 

@@ -1,14 +1,15 @@
-//! One member made as it shall be: each part of it apart, so that one that the API server refuses stands in no
-//! other's way, and people are told in any case.
+//! One member made as it shall be: each part of it apart, so that one that is not written stands in no other's way,
+//! and people are told in any case.
 
 use std::collections::BTreeSet;
 
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::moment::Moment;
+use flexinfer_core::planning::model::Engine;
 use flexinfer_core::planning::reconcile::{Wanted, WantedEngine};
 use flexinfer_core::planning::writing::{Part, Writing};
 
-use super::{Error, Reconciler};
+use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 /// What became of the parts of one member in a pass.
@@ -17,25 +18,46 @@ struct Tries<'a> {
     writing: Writing,
     /// What was left alone.
     withheld: Vec<Part>,
-    refused: BTreeSet<Part>,
+    /// What was not written, for whatever reason.
+    missed: BTreeSet<Part>,
+    /// What that was, where it was no refusal.
+    unfinished: Vec<Error>,
     now: Moment,
 }
 
 impl Tries<'_> {
-    /// Takes note of what became of `part`. Only what is no refusal ends the pass.
-    fn note(&mut self, part: Part, result: Result<(), Error>) -> Result<(), Error> {
-        let Err(error) = result else {
-            if !self.withheld.contains(&part) {
+    /// Takes note of what became of `part`. Only a lost lead ends the pass.
+    fn note(&mut self, part: Part, result: Result<Wrote, Error>) -> Result<(), Error> {
+        let error = match result {
+            Err(Error::LeadLost) => return Err(Error::LeadLost),
+            Err(error) => error,
+            Ok(Wrote::Something) => {
                 self.writing.take(part);
+                return Ok(());
             }
-            return Ok(());
+            Ok(Wrote::Nothing) => {
+                if !self.withheld.contains(&part) {
+                    self.writing.rest(part);
+                }
+                return Ok(());
+            }
         };
-        let Some((why, said)) = error.trouble() else { return Err(error) };
-        tracing::warn!(model = %self.member.id, %error, "refused; once more later");
+        tracing::warn!(model = %self.member.id, %error, "not written; once more later");
+        self.missed.insert(part);
         let generation = self.member.model.metadata.generation;
-        self.writing.refuse(part, (why, &said), generation, self.now);
-        self.refused.insert(part);
+        if let Some((why, said)) = error.trouble().filter(|_| part != Part::Status) {
+            self.writing.refuse(part, (why, &said), generation, self.now);
+            return Ok(());
+        }
+        if error.was_asked() {
+            self.writing.fail(part, generation, self.now);
+        }
+        self.unfinished.push(error);
         Ok(())
+    }
+
+    fn missed(&self, part: Part) -> bool {
+        self.missed.contains(&part)
     }
 
     /// Whether people have to be told something else than what was planned.
@@ -46,16 +68,17 @@ impl Tries<'_> {
 
 impl Reconciler {
     /// Makes one member as it shall be, and says so. Where something was refused that was not before, or is no
-    /// longer, the next pass says that.
+    /// longer, the next pass says that. What else was not done is the answer.
     pub(super) async fn settle(
         &self,
         group: &GroupId,
         member: &Member,
         wanted: Wanted,
-    ) -> Result<(), Error> {
-        let (writing, refused) = (member.writing.clone(), BTreeSet::new());
+    ) -> Result<Vec<Error>, Error> {
+        let (writing, missed) = (member.writing.clone(), BTreeSet::new());
         let (withheld, now) = (wanted.withheld.clone(), self.world.clock.now());
-        let mut tries = Tries { member, writing, withheld, refused, now };
+        let unfinished = Vec::new();
+        let mut tries = Tries { member, writing, withheld, missed, unfinished, now };
         let result = Box::pin(self.make(member, wanted, &mut tries)).await;
         let news = tries.news();
         if let Some(moment) = tries.writing.next_try(now) {
@@ -65,7 +88,7 @@ impl Reconciler {
         if news {
             self.world.queue.wake(group.clone());
         }
-        result
+        result.map(|()| tries.unfinished)
     }
 
     async fn make(
@@ -78,27 +101,32 @@ impl Reconciler {
             self.world.remember(&wanted.id, verdict.record.clone());
         }
         tries.note(Part::Finalizer, self.hold_on(member, wanted.finalizer).await)?;
-        let held = !tries.refused.contains(&Part::Finalizer);
+        let held = !tries.missed(Part::Finalizer);
         if held {
             tries.note(Part::Service, self.apply_service(member, wanted.service).await)?;
             tries.note(Part::Files, self.apply_files(member, wanted.files).await)?;
             tries.note(Part::Weights, self.take_step(member, wanted.caching).await)?;
-            // Its pods would read files that are not there: the next pass leaves the engine as it is.
-            if !tries.refused.contains(&Part::Files) {
-                self.make_engine(member, wanted.engine, tries).await?;
-            }
+            // Its pods would read files that are not there.
+            let engine = if tries.missed(Part::Files) {
+                wanted.engine.but_as_it_is(asked(member))
+            } else {
+                wanted.engine
+            };
+            self.make_engine(member, engine, tries).await?;
         }
         self.speeds.saw(member, wanted.measured.as_ref(), &wanted.status);
         self.metrics.saw(member, &wanted.status, wanted.verdict.as_ref());
-        if !tries.news() {
+        if !tries.news() && !tries.withheld.contains(&Part::Status) {
             let verdict = wanted.verdict.as_ref();
-            self.report(member, wanted.status, verdict, wanted.announcements).await?;
+            let told = self.report(member, wanted.status, verdict, wanted.announcements).await;
+            tries.note(Part::Status, told)?;
         }
         if held {
             tries.note(Part::Jobs, self.make_jobs(member, wanted.jobs).await)?;
             let pruned = self.prune(member, wanted.leftovers).await;
             let released = self.release(member, wanted.released).await;
-            tries.note(Part::Pods, pruned.and(released))?;
+            let wrote = pruned.and_then(|wrote| Ok(wrote.max(released?)));
+            tries.note(Part::Pods, wrote)?;
         }
         tries.note(Part::Finalizer, self.let_go(member, wanted.finalizer).await)
     }
@@ -110,17 +138,23 @@ impl Reconciler {
         tries: &mut Tries<'_>,
     ) -> Result<(), Error> {
         let parts: &[Part] = match &wanted {
+            WantedEngine::AsItIs => &[],
             WantedEngine::Scaled(_) => &[Part::Replicas],
-            WantedEngine::Tried(_) => &[Part::Engine],
-            WantedEngine::Deployment(_)
+            WantedEngine::Tried { .. }
+            | WantedEngine::Deployment(_)
             | WantedEngine::ScaledElsewhere { .. }
             | WantedEngine::Nothing => &[Part::Engine, Part::Replicas],
         };
         let Some((first, rest)) = parts.split_first() else { return Ok(()) };
         let made = self.apply_engine(member, wanted).await;
         // What was taken whole has its replicas as well.
-        let whole = if made.is_ok() { rest } else { &[] };
+        let whole = made.as_ref().map_or((&[][..], Wrote::Nothing), |wrote| (rest, *wrote));
         tries.note(*first, made)?;
-        whole.iter().try_for_each(|part| tries.note(*part, Ok(())))
+        whole.0.iter().try_for_each(|part| tries.note(*part, Ok(whole.1)))
     }
+}
+
+/// How many replicas its Deployment is told to have.
+fn asked(member: &Member) -> u32 {
+    Engine::of(member.deployment.as_deref(), []).asked
 }

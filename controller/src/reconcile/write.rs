@@ -63,14 +63,15 @@ impl Writer {
         Api::namespaced(self.client.clone(), &id.namespace)
     }
 
-    /// Applies what this controller wants of an object of a model's, whoever wrote its fields before: who else did
-    /// is told beside it. `known` is the object as it was seen last; one that is not the model's is left alone.
+    /// Applies what this controller wants of an object of a model's, whoever wrote its fields before: who else wrote
+    /// which of them otherwise is told beside it. `known` is the object as it was seen last; one that is not the
+    /// model's is left alone.
     pub(super) async fn apply<K: Object>(
         &self,
         api: &Api<K>,
         wanted: &K,
         known: Option<&K>,
-    ) -> Result<(K, Option<String>), Error> {
+    ) -> Result<(K, Vec<(String, String)>), Error> {
         self.prepare(api, wanted, known).await?;
         let parameters = PatchParams::apply(keys::FIELD_MANAGER);
         let forced = parameters.clone().force();
@@ -78,9 +79,9 @@ impl Writer {
             Err(error) => {
                 let Some(others) = error.field_conflict() else { return Err(error) };
                 let written = self.patch(api, wanted, &forced).await?;
-                Ok((written, others.in_words(&K::kind(&()), &wanted.name_any())))
+                Ok((written, others))
             }
-            written => written.map(|written| (written, None)),
+            written => written.map(|written| (written, Vec::new())),
         }
     }
 

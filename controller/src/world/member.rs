@@ -9,7 +9,7 @@ use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::objects::Adapters;
-use flexinfer_core::planning::writing::{Dispute, Writing};
+use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -43,8 +43,17 @@ pub(crate) struct Member {
     pub(crate) name_conflict: Option<String>,
     /// Who else writes its objects.
     pub(crate) dispute: Option<Dispute>,
+    /// What is known of the writes of each of them.
+    pub(crate) contests: BTreeMap<Kind, Contest>,
     /// The versions of its objects as this process left them.
     pub(crate) left: BTreeMap<Kind, String>,
+}
+
+impl Member {
+    /// What is known of the writes of its object of this kind.
+    pub(crate) fn contest(&self, kind: Kind) -> Contest {
+        self.contests.get(&kind).cloned().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +78,7 @@ impl Member {
             job_pods: Vec::new(),
             name_conflict: None,
             dispute: None,
+            contests: BTreeMap::new(),
             left: BTreeMap::new(),
         }
     }

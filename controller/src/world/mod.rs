@@ -20,7 +20,7 @@ use std::sync::Arc;
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
-use flexinfer_core::planning::writing::{Dispute, Writing};
+use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -96,8 +96,21 @@ impl World {
     }
 
     /// Somebody else wrote fields of a model's objects; it is told.
-    pub(crate) fn note_dispute(&self, model: &ModelId, said: &str) {
-        self.change(|index, now| index.note_dispute(model, Dispute::new(said, now)));
+    pub(crate) fn note_dispute(&self, model: &ModelId, dispute: Dispute) {
+        self.change(|index, _| index.note_dispute(model, dispute));
+    }
+
+    /// Keeps what is known of the writes of one of a model's objects.
+    pub(crate) fn note_contest(&self, model: &ModelId, kind: Kind, contest: Contest) {
+        self.index.lock().note_contest(model, kind, contest);
+    }
+
+    /// Looks at a model again at that time.
+    pub(crate) fn look_again(&self, model: &ModelId, when: Moment) {
+        let groups = self.index.lock().groups_of(std::slice::from_ref(model));
+        for group in groups {
+            self.queue.wake_at(group, self.clock.instant(when));
+        }
     }
 
     /// The server's answer to a write of a Model.
@@ -136,6 +149,18 @@ impl World {
     /// The server's answer to the making of a Job.
     pub(crate) fn wrote_job(&self, job: Job) {
         self.index.lock().see_job(job);
+    }
+
+    /// A watch told of a Deployment that somebody else wrote.
+    #[cfg(test)]
+    pub(crate) fn saw_deployment(&self, deployment: Deployment) {
+        self.change(|index, _| index.see_deployment(deployment));
+    }
+
+    /// A watch told of a pod.
+    #[cfg(test)]
+    pub(crate) fn saw_pod(&self, pod: k8s_openapi::api::core::v1::Pod) {
+        self.change(|index, _| index.see_pod(pod));
     }
 
     /// Changes the index and wakes the groups that it names.

@@ -11,7 +11,7 @@ use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_core::planning::writing::{Dispute, Writing};
+use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::{LoRAAdapter, Model, keys};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -51,6 +51,7 @@ struct Seen {
     record: Record,
     writing: Writing,
     dispute: Option<Dispute>,
+    contests: BTreeMap<Kind, Contest>,
 }
 
 impl Index {
@@ -81,6 +82,12 @@ impl Index {
         vec![seen.meaning.group(id)]
     }
 
+    pub(super) fn note_contest(&mut self, id: &ModelId, kind: Kind, contest: Contest) {
+        if let Some(seen) = self.models.get_mut(id) {
+            seen.contests.insert(kind, contest);
+        }
+    }
+
     /// Takes over a Model. A report that only renews what was known wakes nobody.
     pub(super) fn see_model(&mut self, model: Model, now: Moment) -> Vec<GroupId> {
         let id = id_of(&model);
@@ -98,7 +105,8 @@ impl Index {
             self.names.changed();
         }
         let status = model.status.as_ref();
-        let dispute = known.and_then(|known| known.dispute.clone());
+        let (dispute, contests) =
+            known.map(|known| (known.dispute.clone(), known.contests.clone())).unwrap_or_default();
         let (mut demand, record, writing) = known.map_or_else(
             || (Demand::default(), remembered(&id, status), Writing::remembered(status)),
             |known| (known.demand.clone(), known.record.clone(), known.writing.clone()),
@@ -116,7 +124,8 @@ impl Index {
         }
         self.groups.entry(group.clone()).or_default().insert(id.clone());
         self.owners.insert(Owner::model(&id), id.clone());
-        let seen = Seen { model: Arc::new(model), meaning, demand, record, writing, dispute };
+        let model = Arc::new(model);
+        let seen = Seen { model, meaning, demand, record, writing, dispute, contests };
         self.models.insert(id, seen);
         if moved {
             woken.insert(group);

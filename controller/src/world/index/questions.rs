@@ -59,6 +59,7 @@ impl Index {
             pods: objects.map(|found| found.pods.values().cloned().collect()).unwrap_or_default(),
             name_conflict: self.names.conflict(id),
             dispute: seen.dispute.clone(),
+            contests: seen.contests.clone(),
             left: objects.map(|objects| objects.left.clone()).unwrap_or_default(),
         })
     }
@@ -91,7 +92,7 @@ impl Index {
         there.map(|(id, seen)| seen.meaning.group(id)).collect()
     }
 
-    pub(super) fn groups_of(&self, models: &[ModelId]) -> Vec<GroupId> {
+    pub(in crate::world) fn groups_of(&self, models: &[ModelId]) -> Vec<GroupId> {
         let known = models.iter().filter_map(|id| Some((id, self.models.get(id)?)));
         known.map(|(id, seen)| seen.meaning.group(id)).collect()
     }

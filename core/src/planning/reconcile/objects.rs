@@ -139,7 +139,7 @@ pub(super) fn wanted(
 /// What runs goes on as it is, with so many replicas as far as they are this controller's to say.
 pub(super) fn kept(member: &Seen<'_>, replicas: u32) -> WantedEngine {
     let theirs = scaled_elsewhere(member) && replicas > 0;
-    if theirs { WantedEngine::Nothing } else { WantedEngine::Scaled(replicas) }
+    if theirs { WantedEngine::AsItIs } else { WantedEngine::Scaled(replicas) }
 }
 
 /// Whether another autoscaler says how many replicas there are.

@@ -72,10 +72,35 @@ pub enum WantedEngine {
     },
     /// What runs stays as it is, with so many replicas: the spec cannot be followed now.
     Scaled(u32),
-    /// It was refused before: whether it would be taken like this is to be found out, and nothing changed by that.
-    Tried(Box<Deployment>),
+    /// It was refused before: whether it would be taken is to be found out, and nothing changed by that.
+    Tried {
+        /// As it would be started; without `replicas` where another autoscaler says them.
+        deployment: Box<Deployment>,
+        /// What would be set in a further write then.
+        step: Option<u32>,
+    },
+    /// Whatever there is, it is left alone for now.
+    AsItIs,
     /// There is none to make.
     Nothing,
+}
+
+impl WantedEngine {
+    /// The same for an engine, `asked` for so many replicas, that may not be made anew or changed now: what runs is
+    /// still scaled, above all to zero; nothing is started that is not as it shall be.
+    #[must_use]
+    pub fn but_as_it_is(self, asked: u32) -> Self {
+        let replicas = match self {
+            Self::Deployment(deployment) => {
+                deployment.spec.replicas.and_then(|replicas| u32::try_from(replicas).ok())
+            }
+            Self::ScaledElsewhere { step, .. } => step,
+            Self::Scaled(replicas) => Some(replicas),
+            Self::Nothing => return Self::Nothing,
+            Self::Tried { .. } | Self::AsItIs => None,
+        };
+        replicas.filter(|_| asked > 0).map_or(Self::AsItIs, Self::Scaled)
+    }
 }
 
 /// Everything that shall be written for a group.

@@ -1,8 +1,8 @@
-//! What of a member is left alone for now, since the API server refused it not long ago, and how it is tried again.
+//! What of a member is left alone for now, since the API server did not take it not long ago, and how it is tried again.
 
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 
-use super::objects::{self, Drawn};
+use super::objects::Drawn;
 use super::{Engine, Finalizer, Observed, Seen, Wanted, WantedEngine};
 use crate::planning::status::Obstacle;
 use crate::planning::writing::Part;
@@ -48,24 +48,17 @@ pub(super) fn withhold(
         .collect();
     let unheld = withheld.contains(&Part::Finalizer);
     let goes = |part| !unheld && !withheld.contains(&part);
-    let replicas = wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas);
+    let refused =
+        [Part::Engine, Part::Replicas].into_iter().any(|part| member.writing.is_refused(part));
+    // Its pods would read files that are not there, or older ones.
+    let changes = goes(Part::Engine) && goes(Part::Files);
     let engine = match wanted.engine {
-        WantedEngine::Deployment(_) | WantedEngine::ScaledElsewhere { .. }
-            // Its pods would read files that are not there, or older ones.
-            if !goes(Part::Engine) || !goes(Part::Files) =>
-        {
-            as_it_is(member, engine, replicas)
-        }
-        WantedEngine::Deployment(deployment)
-        | WantedEngine::ScaledElsewhere { deployment, step: _ }
-            if member.writing.is_refused(Part::Engine) && engine.asked == 0 =>
-        {
-            tried(*deployment)
-        }
+        wanted if !changes => wanted.but_as_it_is(engine.asked),
+        wanted if refused && engine.asked == 0 && goes(Part::Replicas) => tried(wanted),
         wanted => wanted,
     };
     let engine = match engine {
-        WantedEngine::Scaled(_) if withheld.contains(&Part::Replicas) => WantedEngine::Nothing,
+        WantedEngine::Scaled(_) if withheld.contains(&Part::Replicas) => WantedEngine::AsItIs,
         engine => engine,
     };
     Wanted {
@@ -82,17 +75,17 @@ pub(super) fn withhold(
     }
 }
 
-/// What is there, with so many replicas.
-fn as_it_is(member: &Seen<'_>, engine: &Engine, replicas: u32) -> WantedEngine {
-    match member.deployment {
-        Some(_) if engine.asked > 0 => objects::kept(member, replicas),
-        Some(_) => WantedEngine::Scaled(replicas),
-        None => WantedEngine::Nothing,
+/// As it would be started, in the writes that would start it: a rule may forbid only that, and nobody gives up a GPU
+/// before it is known.
+fn tried(wanted: WantedEngine) -> WantedEngine {
+    match wanted {
+        WantedEngine::Deployment(mut deployment) => {
+            deployment.spec.replicas = Some(1);
+            WantedEngine::Tried { deployment, step: None }
+        }
+        WantedEngine::ScaledElsewhere { deployment, step: _ } => {
+            WantedEngine::Tried { deployment, step: Some(1) }
+        }
+        wanted => wanted,
     }
-}
-
-/// As it would be started: a rule may forbid only that, and nobody gives up a GPU before it is known.
-fn tried(mut deployment: k8s_openapi::api::apps::v1::Deployment) -> WantedEngine {
-    deployment.spec.replicas = Some(1);
-    WantedEngine::Tried(Box::new(deployment))
 }

@@ -1,5 +1,8 @@
-//! What of a model's objects the API server did not take, and what becomes of that: it is told, what runs goes on,
-//! and it is tried again after a while that grows, at the cost of nobody else.
+//! What of a model's objects was not written, and what becomes of that: what the API server refused is told, what
+//! runs goes on, and it is tried again after a while that grows, at the cost of nobody else.
+
+mod contest;
+mod dispute;
 
 #[cfg(test)]
 mod tests;
@@ -14,11 +17,17 @@ use super::status::Obstacle;
 use super::words::line;
 use crate::moment::Moment;
 
-/// The first wait after a refusal; it doubles with each.
+pub use contest::Contest;
+pub use dispute::Dispute;
+
+/// The first wait after a write that was not taken; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// The longest.
+/// The longest after a refusal.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The longest after what may pass by itself, such as a server that cannot store anything just now.
+const LONGEST_PASSING: Duration = Duration::from_secs(10);
 
 /// The most that a message carries of the server's words, in characters.
 const LONGEST: usize = 400;
@@ -42,6 +51,8 @@ pub enum Part {
     Jobs,
     /// Pods that are to go.
     Pods,
+    /// The Model's status. That it is refused can be told nowhere.
+    Status,
 }
 
 /// Why something was not taken.
@@ -55,38 +66,18 @@ pub enum Why {
     NameTaken,
 }
 
-/// How long it is told that somebody else wrote what is ours.
-const DISPUTE: Duration = Duration::from_secs(600);
-
-/// Somebody else wrote fields of a model's objects, which were put back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dispute {
-    message: String,
-    until: Moment,
-}
-
-impl Dispute {
-    /// What was put back `now`, and from whom.
-    pub fn new(said: &str, now: Moment) -> Self {
-        Self { message: line(said, LONGEST), until: now + DISPUTE }
-    }
-
-    /// What is told of it, as long as that is.
-    pub fn told(&self, now: Moment) -> Option<&str> {
-        (now < self.until).then_some(self.message.as_str())
-    }
-
-    /// When it is over.
-    pub const fn until(&self) -> Moment {
-        self.until
-    }
-}
-
-/// Something that was not taken.
+/// A refusal, as it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refused {
     why: Why,
     message: String,
+}
+
+/// Something that was tried in vain and has not been written since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Attempt {
+    /// What is told of it; nothing of what may pass by itself, nor once a trial was taken.
+    refused: Option<Refused>,
     /// Of which generation of the Model.
     generation: Option<i64>,
     /// Not tried again before.
@@ -97,12 +88,12 @@ struct Refused {
 /// What is known of the writes of one model's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writing {
-    refused: BTreeMap<Part, Refused>,
+    attempts: BTreeMap<Part, Attempt>,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Finalizer,
         Self::Weights,
         Self::Engine,
@@ -111,12 +102,13 @@ impl Part {
         Self::Files,
         Self::Jobs,
         Self::Pods,
+        Self::Status,
     ];
 
     /// Whether the model cannot be started without it; whether its weights are there already is `filled`.
     const fn is_needed(self, filled: bool) -> bool {
         match self {
-            Self::Jobs | Self::Pods => false,
+            Self::Jobs | Self::Pods | Self::Status => false,
             Self::Weights => !filled,
             _ => true,
         }
@@ -149,14 +141,14 @@ impl Writing {
         let whys = [Why::Quota, Why::Refused, Why::NameTaken];
         let known = lost.find_map(|found| {
             let why = whys.into_iter().find(|why| why.reason() == found.reason)?;
-            let message = found.message.clone();
+            let refused = Some(Refused { why, message: found.message.clone() });
             let generation = found.observed_generation;
-            Some(Refused { why, message, generation, until: Moment::ORIGIN, tries: 0 })
+            Some(Attempt { refused, generation, until: Moment::ORIGIN, tries: 0 })
         });
-        Self { refused: known.map(|refused| (Part::Engine, refused)).into_iter().collect() }
+        Self { attempts: known.map(|attempt| (Part::Engine, attempt)).into_iter().collect() }
     }
 
-    /// `part` was not taken, of this generation of the Model, for the reason that was `said`.
+    /// `part` was refused, of this generation of the Model, for the reason that was `said`.
     pub fn refuse(
         &mut self,
         part: Part,
@@ -164,47 +156,73 @@ impl Writing {
         generation: Option<i64>,
         now: Moment,
     ) {
-        let before = self.refused.get(&part).filter(|before| before.generation == generation);
-        let tries = before.map_or(0, |before| before.tries);
-        let factor = 2_u32.saturating_pow(tries);
-        let until = now + FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
-        let (message, tries) = (line(said, LONGEST), tries.saturating_add(1));
-        self.refused.insert(part, Refused { why, message, generation, until, tries });
+        let refused = Some(Refused { why, message: line(said, LONGEST) });
+        self.try_in_vain(part, refused, generation, (now, LONGEST_WAIT));
     }
 
-    /// `part` was taken, or there is nothing to write of it.
+    /// `part` was not taken, of this generation of the Model, for a reason that may pass by itself.
+    pub fn fail(&mut self, part: Part, generation: Option<i64>, now: Moment) {
+        let told = self.attempts.get(&part).and_then(|before| before.refused.clone());
+        self.try_in_vain(part, told, generation, (now, LONGEST_PASSING));
+    }
+
+    fn try_in_vain(
+        &mut self,
+        part: Part,
+        refused: Option<Refused>,
+        generation: Option<i64>,
+        (now, longest): (Moment, Duration),
+    ) {
+        let before = self.attempts.get(&part).filter(|before| before.generation == generation);
+        let tries = before.map_or(0, |before| before.tries);
+        let factor = 2_u32.saturating_pow(tries);
+        let until = now + FIRST_WAIT.saturating_mul(factor).min(longest);
+        let tries = tries.saturating_add(1);
+        self.attempts.insert(part, Attempt { refused, generation, until, tries });
+    }
+
+    /// `part` was written.
     pub fn take(&mut self, part: Part) {
-        self.refused.remove(&part);
+        self.attempts.remove(&part);
+    }
+
+    /// There is nothing to write of `part` now, or it would be taken: nothing is told of it any more. How often it was
+    /// tried in vain counts on until it is written, or it would be tried ever faster again whenever nothing is to do.
+    pub fn rest(&mut self, part: Part) {
+        if let Some(attempt) = self.attempts.get_mut(&part) {
+            attempt.refused = None;
+        }
     }
 
     /// Whether `part` was refused the last time.
     pub fn is_refused(&self, part: Part) -> bool {
-        self.refused.contains_key(&part)
+        self.attempts.get(&part).is_some_and(|attempt| attempt.refused.is_some())
     }
 
-    /// Whether `part` has to be left alone for now: it was refused not long ago, and the Model is the same.
+    /// Whether `part` has to be left alone for now: it was tried in vain not long ago, and the Model is the same.
     pub fn withholds(&self, part: Part, generation: Option<i64>, now: Moment) -> bool {
-        let refused = self.refused.get(&part);
-        refused.is_some_and(|refused| refused.generation == generation && now < refused.until)
+        let attempt = self.attempts.get(&part);
+        attempt.is_some_and(|attempt| attempt.generation == generation && now < attempt.until)
     }
 
-    /// When the next of what was refused is to be tried again.
+    /// When the next of what was not taken is to be tried again.
     pub fn next_try(&self, now: Moment) -> Option<Moment> {
-        self.refused.values().map(|refused| refused.until).filter(|until| *until > now).min()
+        self.attempts.values().map(|attempt| attempt.until).filter(|until| *until > now).min()
+    }
+
+    /// What was refused, what matters most first.
+    fn refused(&self) -> impl Iterator<Item = (Part, &Refused)> {
+        self.attempts.iter().filter_map(|(part, attempt)| Some((*part, attempt.refused.as_ref()?)))
     }
 
     /// Whether people have to be told something else than by `before`.
     pub fn differs(&self, before: &Self) -> bool {
-        let told = |writing: &Self| -> Vec<(Part, Why, String)> {
-            let all = writing.refused.iter();
-            all.map(|(part, refused)| (*part, refused.why, refused.message.clone())).collect()
-        };
-        told(self) != told(before)
+        !self.refused().eq(before.refused())
     }
 
     /// What keeps the model from being started, where its weights are there already if `filled`.
     pub fn obstacle(&self, filled: bool) -> Option<Obstacle> {
-        let (part, refused) = self.refused.iter().find(|(part, _)| part.is_needed(filled))?;
+        let (part, refused) = self.refused().find(|(part, _)| part.is_needed(filled))?;
         let condition = match part {
             Part::Weights => ConditionType::Cached,
             _ => ConditionType::Applied,
@@ -216,16 +234,17 @@ impl Writing {
     /// What of all that was refused is told, where anything was: its reason and what the server said. The reason ends
     /// no wait where nobody has to wait for it.
     pub fn trouble(&self, filled: bool) -> Option<(&'static str, String)> {
-        let (part, first) = self.refused.iter().next()?;
+        let (part, first) = self.refused().next()?;
         let awaited = part.is_needed(filled);
         let reason = if awaited { first.why } else { Why::Refused }.reason();
         let messages: Vec<&str> =
-            self.refused.values().map(|refused| refused.message.as_str()).collect();
+            self.refused().map(|(_, refused)| refused.message.as_str()).collect();
         Some((reason, messages.join("; ")))
     }
 
     /// What is wrong with the Jobs that nobody waits for.
     pub fn of_jobs(&self) -> Option<&str> {
-        self.refused.get(&Part::Jobs).map(|refused| refused.message.as_str())
+        let attempt = self.attempts.get(&Part::Jobs)?;
+        attempt.refused.as_ref().map(|refused| refused.message.as_str())
     }
 }

@@ -67,3 +67,66 @@ fn the_same_refusal_again_is_nothing_new() {
     second.refuse(Part::Engine, (Why::Quota, "exceeded quota"), Some(1), at(3));
     assert!(second.differs(&first) && first.differs(&Writing::default()));
 }
+
+#[test]
+fn how_often_it_was_refused_counts_until_it_is_written_whatever_comes_between() {
+    let mut writing = refused(Part::Engine, "no");
+    for (now, later) in [(1, 3), (3, 7), (7, 15), (15, 31), (31, 61)] {
+        // A trial that is taken, or a pass in which nothing is to be written.
+        writing.rest(Part::Engine);
+        assert!(!writing.is_refused(Part::Engine) && writing.obstacle(false).is_none());
+        writing.refuse(Part::Engine, (Why::Refused, "no"), Some(1), at(now));
+        assert_eq!(writing.next_try(at(now)), Some(at(later)));
+    }
+    writing.take(Part::Engine);
+    writing.refuse(Part::Engine, (Why::Refused, "no"), Some(1), at(100));
+    assert_eq!(writing.next_try(at(100)), Some(at(101)), "it was written meanwhile");
+}
+
+#[test]
+fn what_may_pass_by_itself_is_tried_again_after_a_while_and_told_nowhere() {
+    let mut writing = Writing::default();
+    for (now, later) in [(0, 1), (1, 3), (3, 7), (7, 15), (15, 25), (25, 35)] {
+        writing.fail(Part::Service, Some(1), at(now));
+        assert!(writing.withholds(Part::Service, Some(1), at(now)));
+        assert_eq!(writing.next_try(at(now)), Some(at(later)));
+    }
+    assert_eq!((writing.obstacle(false), writing.trouble(false)), (None, None));
+    assert!(!writing.differs(&Writing::default()));
+}
+
+#[test]
+fn a_refusal_is_told_on_while_the_server_fails_in_another_way() {
+    let mut writing = refused(Part::Engine, "no");
+    let before = writing.clone();
+    writing.fail(Part::Engine, Some(1), at(1));
+    assert!(writing.is_refused(Part::Engine) && !writing.differs(&before));
+}
+
+fn fields(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(who, field)| ((*who).to_owned(), (*field).to_owned())).collect()
+}
+
+#[test]
+fn a_dispute_names_who_wrote_which_field_and_what_to_do() {
+    let told = |others: &[(&str, &str)], times| {
+        let dispute = Dispute::of(("Deployment", "m"), &fields(others), times, at(0))?;
+        dispute.told(at(1)).map(str::to_owned)
+    };
+    let image = [("kyverno", ".spec.template.spec.containers[0].image")];
+    assert_eq!(
+        told(&image, 1).unwrap(),
+        "somebody else changed the Deployment `m`: kyverno wrote .spec.template.spec.containers[0].image; it was put back, change the Model instead"
+    );
+    assert_eq!(
+        told(&image, 3).unwrap(),
+        "Deployment `m` is changed again and again: kyverno wrote .spec.template.spec.containers[0].image; keep it from what has the label `app.kubernetes.io/managed-by: flexinfer`. It is put back less and less often"
+    );
+    let replicas = told(&[("hpa", ".spec.replicas")], 9).unwrap();
+    assert!(
+        replicas.contains("or give the Model `flexinfer.ai/autoscaler: external`"),
+        "{replicas}"
+    );
+    assert_eq!(told(&[], 1), None);
+    assert!(told(&[], 3).unwrap().contains("it is not known who"));
+}

@@ -20,7 +20,7 @@ fn a_deployment_that_a_quota_forbids_is_told_and_only_tried_as_it_would_be_start
     let mut model = simulated("m");
     refused(&mut model, Part::Engine, "exceeded quota: none");
     let wanted = planned_at(&model, 0);
-    assert_eq!(wanted.engine, WantedEngine::Nothing, "it is left alone for now");
+    assert_eq!(wanted.engine, WantedEngine::AsItIs, "it is left alone for now");
     assert_eq!(wanted.status.phase, Some(Phase::Failed));
     assert_eq!(condition(&wanted.status, ConditionType::Applied), ("False", "QuotaExceeded"));
     assert_eq!(condition(&wanted.status, ConditionType::Ready), ("False", "QuotaExceeded"));
@@ -28,7 +28,9 @@ fn a_deployment_that_a_quota_forbids_is_told_and_only_tried_as_it_would_be_start
     assert_eq!(told, ["QuotaExceeded"]);
     assert!(wanted.service.is_some(), "the others go on");
     let wanted = planned_at(&model, 1);
-    let WantedEngine::Tried(deployment) = wanted.engine else { panic!("{:?}", wanted.engine) };
+    let WantedEngine::Tried { deployment, step: None } = wanted.engine else {
+        panic!("{:?}", wanted.engine)
+    };
     assert_eq!(deployment.spec.replicas, Some(1));
     assert_eq!(wanted.status.phase, Some(Phase::Failed), "until it is taken");
 }
@@ -74,7 +76,7 @@ fn another_spec_is_tried_at_once() {
     let mut model = simulated("m");
     refused(&mut model, Part::Engine, "denied");
     model.model.metadata.generation = Some(2);
-    assert!(matches!(planned(&model).engine, WantedEngine::Tried(_)));
+    assert!(matches!(planned(&model).engine, WantedEngine::Tried { .. }));
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn a_model_whose_finalizer_is_refused_becomes_nothing() {
     model.model.metadata.finalizers = None;
     refused(&mut model, Part::Finalizer, "denied");
     let wanted = planned(&model);
-    assert_eq!((wanted.service, wanted.engine), (None, WantedEngine::Nothing));
+    assert_eq!((wanted.service, wanted.engine), (None, WantedEngine::AsItIs));
     assert_eq!(wanted.finalizer, Finalizer::Keep);
     assert_eq!(wanted.status.phase, Some(Phase::Failed));
 }
@@ -190,4 +192,73 @@ fn k8s_17_a_claim_that_may_not_grow_keeps_a_model_with_its_weights_from_nothing(
     let told = condition(&wanted.status, ConditionType::Applied);
     assert_eq!(told, ("False", "Refused"), "and ends no wait");
     assert_ne!(wanted.status.phase, Some(Phase::Failed));
+}
+
+#[test]
+fn an_engine_is_put_to_sleep_although_its_files_are_tried_again() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.effective.as_mut().unwrap().min_replicas = 0;
+    model.record.draining = Some(at(0));
+    let wanted = planned_at(&model, 6000).engine;
+    assert_eq!(replicas(&wanted), Some(0));
+    assert_eq!(
+        wanted.clone().but_as_it_is(1),
+        WantedEngine::Scaled(0),
+        "what is refused in this pass"
+    );
+    assert_eq!(wanted.but_as_it_is(0), WantedEngine::AsItIs);
+}
+
+fn replicas(wanted: &WantedEngine) -> Option<i32> {
+    match wanted {
+        WantedEngine::Deployment(deployment) => deployment.spec.replicas,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_is_started_that_is_not_as_it_shall_be() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    let Some(there) = &mut model.deployment else { panic!("no Deployment") };
+    there.spec.replicas = Some(0);
+    model.pods.clear();
+    assert_eq!(replicas(&planned(&model).engine), Some(1));
+    for part in [Part::Files, Part::Engine] {
+        model.writing = Writing::default();
+        model.writing.fail(part, Some(1), at(0));
+        assert_eq!(planned_at(&model, 0).engine, WantedEngine::AsItIs, "{part:?}");
+        assert_eq!(replicas(&planned_at(&model, 1).engine), Some(1), "{part:?}");
+    }
+}
+
+#[test]
+fn what_may_pass_by_itself_keeps_no_model_from_its_turn_and_is_left_alone_for_a_moment() {
+    let mut model = simulated("m");
+    model.writing.fail(Part::Service, Some(1), at(0));
+    model.writing.fail(Part::Status, Some(1), at(0));
+    let wanted = planned_at(&model, 0);
+    assert_eq!(wanted.service, None);
+    assert_eq!(wanted.withheld, [Part::Service, Part::Status]);
+    assert_eq!(condition(&wanted.status, ConditionType::Applied), ("True", "Applied"));
+    assert_eq!(wanted.status.phase, Some(Phase::Idle));
+    assert!(planned_at(&model, 1).service.is_some());
+}
+
+#[test]
+fn replicas_that_an_external_autoscaler_has_and_that_were_refused_are_tried_as_they_are_written() {
+    let mut scaled = simulated("m");
+    scaled.model.metadata.annotations =
+        Some([(keys::AUTOSCALER.to_owned(), "external".to_owned())].into());
+    scaled.deployment = Some(deployment(&planned(&scaled)).clone());
+    scaled.effective.as_mut().unwrap().min_replicas = 1;
+    for part in [Part::Engine, Part::Replicas] {
+        scaled.writing = Writing::default();
+        refused(&mut scaled, part, "denied");
+        let wanted = planned_at(&scaled, 1);
+        assert_eq!(wanted.verdict.as_ref().unwrap().replicas, 0, "it has no place in the election");
+        let WantedEngine::Tried { deployment, step } = wanted.engine else {
+            panic!("{:?}", wanted.engine)
+        };
+        assert_eq!((deployment.spec.replicas, step), (None, Some(1)), "{part:?}");
+    }
 }

@@ -1,0 +1,122 @@
+//! Objects put back to what they shall be, less and less often where somebody changes them again and again, and with
+//! a word about who that is.
+
+use std::collections::BTreeSet;
+
+use flexinfer_core::planning::objects::spec_hash;
+use flexinfer_core::planning::writing::{Contest, Dispute};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{Metadata, NamespaceResourceScope};
+use kube::{Resource, ResourceExt as _};
+
+use super::apply::{Scaling, managed_fields};
+use super::write::Object;
+use super::{Error, Reconciler, Wrote};
+use crate::world::{Kind, Member};
+
+impl Reconciler {
+    /// The object as it was applied; `None` where it is left for now as somebody else has made it.
+    pub(super) async fn put<K>(
+        &self,
+        member: &Member,
+        kind: Kind,
+        wanted: &K,
+        there: Option<&K>,
+    ) -> Result<Option<K>, Error>
+    where
+        K: Object + Metadata<Ty = ObjectMeta> + Resource<Scope = NamespaceResourceScope>,
+    {
+        let (wish, writers) = (wish(wanted), writers(there));
+        let contest = member.contest(kind);
+        if self.waits(member, &contest, &wish, &writers) {
+            return Ok(None);
+        }
+        let api = self.writer.api(&member.id);
+        let (written, others) = self.writer.apply(&api, wanted, there).await?;
+        let same = there.is_some_and(|there| spec_hash(there) == spec_hash(wanted));
+        let undone = contest.undone(&wish, same, others);
+        let put_back = PutBack { kind: &K::kind(&()), name: &wanted.name_any(), undone: &undone };
+        self.wrote(member, (kind, contest), (&wish, writers), put_back);
+        Ok(Some(written))
+    }
+
+    /// Sets only how many replicas there are of what stays as it is otherwise.
+    pub(super) async fn put_scale(
+        &self,
+        member: &Member,
+        there: &Deployment,
+        replicas: u32,
+    ) -> Result<Wrote, Error> {
+        let (wish, writers) = (format!("{replicas} replicas"), writers(Some(there)));
+        let (kind, contest) = (Kind::Deployment, member.contest(Kind::Deployment));
+        if self.waits(member, &contest, &wish, &writers) {
+            return Ok(Wrote::Nothing);
+        }
+        let scaling = Scaling { replicas, version: None, dry_run: false };
+        let wrote = self.scale(member, there, scaling).await?;
+        if wrote == Wrote::Something {
+            let put_back = PutBack { kind: "Deployment", name: &there.name_any(), undone: &[] };
+            self.wrote(member, (kind, contest), (&wish, writers), put_back);
+        }
+        Ok(wrote)
+    }
+
+    /// Whether an object is left as it is for now; it is looked at again when that is over.
+    fn waits(
+        &self,
+        member: &Member,
+        contest: &Contest,
+        wish: &str,
+        writers: &BTreeSet<String>,
+    ) -> bool {
+        let until = contest.waits(wish, writers, self.world.clock.now());
+        if let Some(until) = until {
+            self.world.look_again(&member.id, until);
+        }
+        until.is_some()
+    }
+
+    /// Keeps in mind that an object was written, and has it told if that put back what others wrote.
+    fn wrote(
+        &self,
+        member: &Member,
+        (kind, mut contest): (Kind, Contest),
+        (wish, writers): (&str, BTreeSet<String>),
+        PutBack { kind: named, name, undone }: PutBack<'_>,
+    ) {
+        let (now, puts_back) = (self.world.clock.now(), contest.puts_back(wish));
+        contest.wrote(wish, writers, now);
+        let put_backs = if puts_back { contest.put_backs() } else { 0 };
+        let dispute = Dispute::of((named, name), undone, put_backs, now);
+        tracing::debug!(model = %member.id, kind = named, name, put_backs, "written");
+        if let Some(told) = dispute.as_ref().and_then(|dispute| dispute.told(now)) {
+            tracing::warn!(model = %member.id, told, put_backs, "put back");
+        }
+        self.world.note_contest(&member.id, kind, contest);
+        if let Some(dispute) = dispute {
+            self.world.note_dispute(&member.id, dispute);
+        }
+    }
+}
+
+/// What was put back of an object of this kind and name.
+struct PutBack<'a> {
+    kind: &'a str,
+    name: &'a str,
+    /// Who had written which fields.
+    undone: &'a [(String, String)],
+}
+
+/// What is wanted of an object, told from what else might be.
+fn wish<K: Metadata<Ty = ObjectMeta> + serde::Serialize>(wanted: &K) -> String {
+    let replicas = serde_json::to_value(wanted).unwrap_or_default();
+    let replicas = replicas.pointer("/spec/replicas").cloned().unwrap_or_default();
+    format!("{} with {replicas} replicas", spec_hash(wanted).unwrap_or_default())
+}
+
+/// Everybody who has written an object.
+fn writers(there: Option<&impl Resource>) -> BTreeSet<String> {
+    let entries = there.map(managed_fields).unwrap_or_default();
+    entries.iter().filter_map(|entry| entry.manager.clone()).collect()
+}

@@ -1,0 +1,111 @@
+//! Writes that fail: whose they are waits, nobody else does.
+
+use flexinfer_core::planning::group::Record;
+use flexinfer_core::planning::writing::Writing;
+
+use super::*;
+
+const NAMES: [&str; 2] = ["a", "b"];
+
+/// Two models of one group.
+fn pair() -> Scene {
+    let gpu = json!({ "vendor": "nvidia", "shared": "desk" });
+    let spec = json!({ "backend": "simulator", "gpu": gpu });
+    Scene::of(&NAMES.map(|name| (name, spec.clone())))
+}
+
+#[tokio::test]
+async fn an_object_that_is_not_written_costs_the_neighbour_nothing_and_both_have_a_status() {
+    for (code, reason) in [(500, "InternalError"), (404, "NotFound"), (409, "Conflict")] {
+        for object in ["services/a", "deployments/a"] {
+            let scene = pair();
+            scene.server.rule(move |call| {
+                call.writes(object).then(|| refusal(code, reason, "etcdserver: not now"))
+            });
+            let missed = scene.pass().await;
+            assert_eq!(missed.len(), 1, "{code} {object}: {missed:?}");
+            for other in ["deployments/b", "services/b"] {
+                assert!(scene.server.object(other).is_some(), "{code} {object}: no {other}");
+            }
+            for name in NAMES {
+                let status = scene.status_of(name).unwrap_or_default();
+                assert_eq!(status["phase"], "Idle", "{code} {object}: {name} has {status}");
+            }
+            scene.server.rule(|_| None);
+            scene.reconciler.world.note_writing(&ModelId::new("default", "a"), Writing::default());
+            assert_eq!(scene.pass().await.len(), 0, "{code} {object}");
+            assert!(scene.server.object(object).is_some(), "{code} {object}: never made");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_is_not_written_costs_the_neighbour_nothing() {
+    for (code, reason) in [(500, "InternalError"), (403, "Forbidden"), (404, "NotFound")] {
+        let scene = pair();
+        scene.server.rule(move |call| {
+            call.writes("models/a/status").then(|| refusal(code, reason, "not this one"))
+        });
+        assert_eq!(scene.pass().await.len(), 1, "{code}");
+        assert_eq!(scene.status_of("b").unwrap_or_default()["phase"], "Idle", "{code}");
+        assert!(scene.server.object("deployments/a").is_some(), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn what_fails_is_left_alone_for_a_while_whoever_else_of_its_group_is_looked_at() {
+    let scene = pair();
+    scene
+        .server
+        .rule(|call| call.writes("services/a").then(|| refusal(500, "InternalError", "not now")));
+    scene.pass().await;
+    let tried = scene.server.writes("services/a");
+    // Within the first second: the group of the other is busy.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(200) {
+        scene.pass().await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let most = 2 + usize::try_from(begun.elapsed().as_secs()).unwrap();
+    let tries = scene.server.writes("services/a") / tried;
+    assert!(tries <= most, "{tries} tries in {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn an_engine_is_put_to_sleep_although_its_files_are_refused_in_that_pass() {
+    let spec = |folder: &str| {
+        let config = json!({ "modelsPath": folder });
+        json!({ "backend": "comfyui", "image": "it:1", "gpu": { "vendor": "nvidia" }, "config": config })
+    };
+    let scene = Scene::of(&[("m", spec("/first"))]);
+    assert_eq!(scene.pass().await.len(), 0);
+    assert!(scene.server.object("configmaps/m-files").is_some());
+    let made = scene.server.object("deployments/m").unwrap();
+
+    // It has served, and been leaving for an hour, when its Model is edited.
+    scene.changed("deployments/m", |object| object["spec"]["replicas"] = json!(1));
+    let long_ago = "2026-01-01T00:00:00Z";
+    let pod = json!({
+        "metadata": {
+            "name": "m-1", "namespace": "default", "labels": { keys::MODEL: "m" },
+            "creationTimestamp": long_ago,
+        },
+        "status": { "phase": "Running", "conditions": [
+            { "type": "Ready", "status": "True", "lastTransitionTime": long_ago },
+        ] },
+    });
+    scene.world.saw_pod(serde_json::from_value(pod).unwrap());
+    let draining = Some(scene.world.clock.now() - Duration::from_hours(1));
+    let id = ModelId::new("default", "m");
+    scene.world.remember(&id, Record { draining, ..Record::default() });
+    let mut edited = model("m", &spec("/second"));
+    (edited.metadata.generation, edited.metadata.resource_version) = (Some(2), Some("99".into()));
+    scene.world.wrote_model(edited);
+    scene.server.rule(|call| {
+        call.writes("configmaps/m-files").then(|| refusal(403, "Forbidden", "denied"))
+    });
+    scene.pass().await;
+    let left = scene.server.object("deployments/m").unwrap();
+    assert_eq!(left["spec"]["replicas"], 0);
+    assert_eq!(left["spec"]["template"], made["spec"]["template"], "its files are not there");
+}

@@ -1,0 +1,86 @@
+//! Passes over a group before an API server that does not take everything.
+
+mod missed;
+mod put_back;
+mod server;
+
+use flexinfer_core::ids::ModelId;
+use flexinfer_core::planning::objects::Images;
+use flexinfer_crds::{Model, keys};
+use prometheus::Registry;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::clock::Clock;
+use server::{Server, refusal};
+
+/// A controller that knows of these Models, and its API server.
+struct Scene {
+    server: Arc<Server>,
+    world: Arc<World>,
+    reconciler: Reconciler,
+    group: GroupId,
+}
+
+impl Scene {
+    /// With Models of these names and specs, all of one group.
+    fn of(models: &[(&str, Value)]) -> Self {
+        let (server, client) = Server::start();
+        let world = Arc::new(World::new(Clock::start()));
+        for (name, spec) in models {
+            let model = model(name, spec);
+            server.put(&format!("models/{name}"), serde_json::to_value(&model).unwrap());
+            world.wrote_model(model);
+        }
+        let image = |name: &str| (format!("FLEXINFER_{name}_IMAGE"), format!("{name}:1"));
+        let images = Images::of(["SIMULATOR", "NODE"].map(image));
+        let settings = Settings { images, ..Settings::default() };
+        let registry = Registry::new();
+        let metrics = (Metrics::new(&registry).unwrap(), Speeds::new(&registry).unwrap());
+        let leadership = Leadership::alone();
+        let reconciler = Reconciler::new(client, Arc::clone(&world), settings, leadership, metrics);
+        let shared = models[0].1.pointer("/gpu/shared").and_then(Value::as_str);
+        let group = match shared {
+            Some(name) => GroupId::Shared { namespace: "default".into(), name: name.into() },
+            None => GroupId::Alone(ModelId::new("default", models[0].0)),
+        };
+        Self { server, world, reconciler, group }
+    }
+
+    /// One pass, in which the lead is not lost; what was not done.
+    async fn pass(&self) -> Vec<Error> {
+        self.reconciler.look(&self.group).await.unwrap()
+    }
+
+    /// Somebody changes a Deployment, and the controller hears of it.
+    fn changed(&self, path: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = self.server.object(path).unwrap();
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+        let version = version.parse::<u64>().unwrap() + 1;
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        change(&mut object);
+        self.world.saw_deployment(serde_json::from_value(object.clone()).unwrap());
+        self.server.put(path, object);
+    }
+
+    fn status_of(&self, name: &str) -> Option<Value> {
+        self.server.object(&format!("models/{name}"))?.get("status").cloned()
+    }
+}
+
+fn model(name: &str, spec: &Value) -> Model {
+    let model = json!({
+        "apiVersion": "inference.flexinfer.ai/v1alpha2",
+        "kind": "Model",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": format!("of-{name}"),
+            "generation": 1,
+            "resourceVersion": "1",
+            "finalizers": [keys::MODEL_FINALIZER],
+        },
+        "spec": spec,
+    });
+    serde_json::from_value(model).unwrap()
+}

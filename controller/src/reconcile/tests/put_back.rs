@@ -1,0 +1,83 @@
+//! Objects that somebody else writes too.
+
+use flexinfer_core::planning::reconcile::WantedEngine;
+
+use super::*;
+
+/// A refusal to overwrite what this manager wrote.
+fn conflict(manager: &str, field: &str) -> (u16, Value) {
+    let (code, mut status) = refusal(409, "Conflict", "Apply failed with 1 conflict");
+    status["details"] = json!({ "causes": [{
+        "reason": "FieldManagerConflict",
+        "message": format!("conflict with \"{manager}\" using apps/v1"),
+        "field": field,
+    }] });
+    (code, status)
+}
+
+/// `manager` sets the image of the Deployment `m`.
+fn meddle(scene: &Scene, manager: &str) {
+    scene.changed("deployments/m", |object| {
+        object["metadata"]["managedFields"] =
+            json!([{ "manager": manager, "operation": "Update" }]);
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("theirs:1");
+    });
+}
+
+#[tokio::test]
+async fn what_another_writes_again_and_again_is_put_back_ever_less_often_and_told() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    let field = ".spec.template.spec.containers[name=\"model\"].image";
+    scene.server.rule(move |call| {
+        let polite = call.writes("deployments/m") && !call.query.contains("force=true");
+        polite.then(|| conflict("kyverno", field))
+    });
+    let forced = |scene: &Scene| scene.server.writes("deployments/m") / 2;
+    let (before, begun) = (forced(&scene), Instant::now());
+    // It comes back as soon as it was put back.
+    while begun.elapsed() < Duration::from_secs(4) {
+        meddle(&scene, "kyverno");
+        scene.pass().await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // At 0, 1 and 3 seconds, and never more often than the wait that doubles lets it be.
+    let put_back = forced(&scene) - before;
+    let most = 2 + usize::try_from(begun.elapsed().as_secs().ilog2()).unwrap();
+    assert!(put_back >= 1 && put_back <= most, "{put_back} times in {:?}", begun.elapsed());
+
+    scene.pass().await;
+    let status = scene.status_of("m").unwrap();
+    let conditions = status["conditions"].as_array().unwrap();
+    let told = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
+    assert_eq!(told["reason"], "FieldConflict");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains(&format!("kyverno wrote {field}")), "{message}");
+}
+
+#[tokio::test]
+async fn a_wish_of_its_own_is_written_at_once_and_is_no_dispute() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    meddle(&scene, "kyverno");
+    scene.pass().await;
+    meddle(&scene, "kyverno");
+    let sight = scene.world.sight(&scene.group).unwrap();
+    let member = &sight.members[0];
+    let there = member.deployment.as_deref().unwrap();
+    let before = scene.server.writes("deployments/m");
+    let mut wanted = there.clone();
+    scene
+        .reconciler
+        .apply_engine(member, WantedEngine::Deployment(Box::new(wanted.clone())))
+        .await
+        .unwrap();
+    assert_eq!(scene.server.writes("deployments/m"), before, "it waits");
+    wanted.spec.replicas = Some(1);
+    scene
+        .reconciler
+        .apply_engine(member, WantedEngine::Deployment(Box::new(wanted)))
+        .await
+        .unwrap();
+    assert!(scene.server.writes("deployments/m") > before, "scaled at once");
+}

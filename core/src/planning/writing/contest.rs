@@ -1,0 +1,172 @@
+//! Put-backs: what somebody else writes is put back at once, and what is written again and again, by an admission
+//! policy, an updater of images or an autoscaler that was not told of, less and less often. Two programs that
+//! each undo the other's writes as fast as they can wear down the API server, and the pods with it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::moment::Moment;
+
+/// The wait after the first put-back; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// The longest.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// How long after that an object must have been left alone for all to be forgotten.
+const QUIET: Duration = Duration::from_secs(600);
+
+/// What is known of the writes of one object, by this controller and others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contest {
+    /// What was wanted at the last write; `None` before the first one of this process.
+    wanted: Option<String>,
+    /// Everybody who had written the object when it was put back.
+    writers: BTreeSet<String>,
+    /// How often in a row it was put back.
+    put_backs: u32,
+    /// Not put back again before.
+    until: Moment,
+}
+
+impl Contest {
+    /// Whether writing `wanted` would only put the object back.
+    pub fn puts_back(&self, wanted: &str) -> bool {
+        self.wanted.as_deref() == Some(wanted)
+    }
+
+    /// Until when an object, which is not as it is `wanted`, is left as it is: it was put back not long ago, and nobody
+    /// but those who had written it then has written it since. What is wanted anew never waits.
+    pub fn waits(&self, wanted: &str, writers: &BTreeSet<String>, now: Moment) -> Option<Moment> {
+        let same = self.puts_back(wanted) && writers.is_subset(&self.writers);
+        (same && now < self.until).then_some(self.until)
+    }
+
+    /// It was written as it is `wanted`, after these `writers`.
+    pub fn wrote(&mut self, wanted: &str, writers: BTreeSet<String>, now: Moment) {
+        if self.puts_back(wanted) {
+            if now >= self.until + QUIET {
+                (self.put_backs, self.writers) = (0, BTreeSet::new());
+            }
+            let factor = 2_u32.saturating_pow(self.put_backs);
+            self.until = now + FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
+            self.put_backs = self.put_backs.saturating_add(1);
+        }
+        self.writers.extend(writers);
+        self.wanted = Some(wanted.to_owned());
+    }
+
+    /// How often in a row it was put back.
+    pub const fn put_backs(&self) -> u32 {
+        self.put_backs
+    }
+
+    /// Which of the fields that `others` had written were put back by writing `wanted`, not changed by a new wish.
+    /// A process that has just begun knows only whether the object carries the hash of the `same` wish, which says
+    /// nothing of replicas.
+    pub fn undone(
+        &self,
+        wanted: &str,
+        same: bool,
+        others: Vec<(String, String)>,
+    ) -> Vec<(String, String)> {
+        match self.wanted {
+            Some(_) if self.puts_back(wanted) => others,
+            None if same => {
+                others.into_iter().filter(|(_, field)| field != ".spec.replicas").collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
+    }
+
+    fn by(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// The seconds of one hour in which an object is put back that these write whenever they find it so.
+    fn put_back(
+        contest: &mut Contest,
+        writers: &[&str],
+        seconds: std::ops::Range<u64>,
+    ) -> Vec<u64> {
+        let mut all = Vec::new();
+        for second in seconds {
+            if contest.waits("a", &by(writers), at(second)).is_none() {
+                contest.wrote("a", by(writers), at(second));
+                all.push(second);
+            }
+        }
+        all
+    }
+
+    fn made() -> Contest {
+        let mut contest = Contest::default();
+        contest.wrote("a", by(&[]), at(0));
+        contest
+    }
+
+    #[test]
+    fn what_comes_again_and_again_is_put_back_less_and_less_often() {
+        let all = put_back(&mut made(), &["kyverno"], 0..1000);
+        assert_eq!(all, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811], "at most five minutes apart");
+    }
+
+    #[test]
+    fn what_is_wanted_anew_is_written_at_once_and_forgets_nothing() {
+        let mut contest = made();
+        put_back(&mut contest, &["hpa"], 0..30);
+        assert!(contest.waits("a", &by(&["hpa"]), at(30)).is_some());
+        assert_eq!(contest.waits("b", &by(&["hpa"]), at(30)), None);
+        contest.wrote("b", by(&["hpa"]), at(30));
+        assert_eq!(
+            contest.waits("b", &by(&["hpa"]), at(30)),
+            Some(at(31)),
+            "the others are the same"
+        );
+    }
+
+    #[test]
+    fn who_comes_new_is_put_back_at_once() {
+        let mut contest = made();
+        put_back(&mut contest, &["kyverno"], 0..30);
+        assert_eq!(contest.waits("a", &by(&["kyverno", "kubectl-edit"]), at(20)), None);
+        contest.wrote("a", by(&["kyverno", "kubectl-edit"]), at(20));
+        assert!(contest.waits("a", &by(&["kubectl-edit"]), at(21)).is_some());
+    }
+
+    #[test]
+    fn an_object_that_was_left_alone_for_long_is_put_back_at_once_as_the_first_time() {
+        let mut contest = made();
+        put_back(&mut contest, &["kyverno"], 0..30);
+        assert_eq!(put_back(&mut contest, &["kyverno"], 700..708), [700, 701, 703, 707]);
+    }
+
+    fn others() -> Vec<(String, String)> {
+        [("hpa", ".spec.replicas"), ("kyverno", ".spec.template")]
+            .map(|(who, field)| (who.to_owned(), field.to_owned()))
+            .to_vec()
+    }
+
+    #[test]
+    fn a_new_wish_undoes_nothing_of_what_others_wrote() {
+        let contest = made();
+        assert_eq!(contest.undone("a", true, others()), others());
+        assert_eq!(contest.undone("b", true, others()), [], "replicas that are its own again, say");
+    }
+
+    #[test]
+    fn a_process_that_begins_goes_by_the_hash_and_cannot_tell_whose_replicas_are() {
+        let contest = Contest::default();
+        assert_eq!(contest.undone("a", true, others()), others()[1..]);
+        assert_eq!(contest.undone("a", false, others()), []);
+    }
+}
