@@ -151,8 +151,10 @@ pub(crate) struct Attempt {
     pub(crate) replay: Option<Replay>,
     /// Whether it asks for a WebSocket.
     pub(crate) websocket: bool,
-    /// When the last of the request was on its way to this engine.
-    pub(crate) sent: Option<Instant>,
+    /// When there was a connection to send it by.
+    pub(crate) connected: Option<Instant>,
+    /// Whether a kept connection ended under it: its engine may have begun, so that no other is asked.
+    pub(crate) replaced: bool,
     /// Whether the body goes on as it comes, so that it can be sent once only.
     pub(crate) streams: bool,
     /// Whether some of what cannot be sent again has been read.
@@ -163,6 +165,13 @@ pub(crate) struct Attempt {
     pub(crate) interim: Interim,
     /// Why there is no answer from an engine.
     pub(crate) rejection: Option<Rejection>,
+}
+
+impl Attempt {
+    /// Whether another engine may be asked, of `most` connections to be tried.
+    pub(crate) fn may_move(&self, most: u32) -> bool {
+        !self.replaced && self.connections < most
+    }
 }
 
 /// What came before an answer.

@@ -60,6 +60,8 @@ pub struct Limits {
     pub busy: Duration,
     /// Connections tried for one request.
     pub connections: u32,
+    /// How soon a kept connection ends, from the request's first byte on, that its engine had closed before.
+    pub stale: Duration,
 }
 
 /// What the stages work with.

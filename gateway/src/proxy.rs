@@ -3,7 +3,7 @@
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -185,7 +185,6 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         if end {
             send::sent(session, context);
-            context.attempt.sent = Some(Instant::now());
             send::watch(&self.parts.limits, session, context);
         }
         Ok(())

@@ -46,6 +46,8 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 const SECOND: Duration = Duration::from_secs(1);
+/// A packet's way to another continent and back.
+const STALE: Duration = Duration::from_millis(250);
 
 /// The settings that are in force on both platforms, as types.
 #[derive(Clone, Debug)]
@@ -215,6 +217,7 @@ fn limits<E: Fn(&str) -> Option<String>>(
             2,
             1..=3,
         ),
+        stale: STALE,
     }
 }
 

@@ -82,7 +82,7 @@ async fn another(
         }
         Fault::Away(_) => {
             context.attempt.connections += 1;
-            if context.attempt.connections >= parts.limits.connections {
+            if !context.attempt.may_move(parts.limits.connections) {
                 return Err(Rejection::UpstreamUnreachable { model }.into());
             }
             if let Some(target) = &context.target {

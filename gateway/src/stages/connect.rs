@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flexinfer_core::effective::EngineProtocol;
 use flexinfer_core::rejection::Rejection;
@@ -27,7 +27,6 @@ pub(crate) async fn connect(
     context: &mut Context,
 ) -> Result<Box<HttpPeer>, Stop> {
     let retry = context.attempt.retry.take();
-    context.attempt.sent = None;
     if let Some(retry) = retry {
         if let Some(another) = another_slot(parts, context, retry) {
             dispatch::dispatch(session, context, another).await?;
@@ -100,6 +99,7 @@ fn versions(protocol: EngineProtocol, websocket: bool) -> (u8, u8) {
 /// before that, Pingora would take the note for the end of what it became.
 pub(crate) fn connected(engine: RawFd, session: &Session, context: &mut Context) {
     context.attempt.together = None;
+    context.attempt.connected = Some(Instant::now());
     let booking = context.attempt.booking.as_ref();
     let handshake = session.downstream_session.is_upgrade_req();
     let http1 = booking
@@ -132,6 +132,7 @@ pub(crate) fn another_slot(parts: &Parts, context: &mut Context, retry: Retry) -
     };
     // This engine has been reached: what counts against unreachable ones begins anew.
     attempt.connections = 0;
+    attempt.replaced = false;
     let (dispatch, wish) = (Arc::clone(&parts.dispatch), attempt.wish.clone());
     Some(Box::pin(async move {
         let served = Arc::clone(&failed.served);

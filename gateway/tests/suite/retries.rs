@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use flexinfer_core::routing::Strategy;
 use flexinfer_gateway::parts::Limits;
-use flexinfer_testkit::client::Client;
+use flexinfer_testkit::client::{Answer, Client};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
-use tokio::sync::Notify;
 
 use crate::form_bodies::refusing_early;
 use crate::world::{BOUND, World, limits, model};
@@ -53,32 +53,32 @@ async fn route_02_a_kept_connection_that_the_engine_closed_is_replaced_once() {
     }
 }
 
+/// The engine ended before it answered, and nobody is to try that again.
+fn assert_broken_off(answer: &Answer) {
+    let code = answer.json()["error"]["code"].as_str().map(str::to_owned);
+    let told = (answer.status(), code.as_deref(), answer.head.header("x-should-retry"));
+    assert_eq!(told, (502, Some("bad_gateway"), Some("false")), "{}", answer.text());
+}
+
 #[tokio::test]
 async fn route_02_an_engine_that_worked_for_a_while_on_a_kept_connection_is_not_asked_twice() {
     for path in [CHAT, "/v1/embeddings"] {
-        let (other, killed) = (Origin::answering("{}").await.unwrap(), Arc::new(Notify::new()));
-        let wait = Arc::clone(&killed);
-        let engine = Origin::start(move |seen| match seen.index {
+        let other = Origin::answering("{}").await.unwrap();
+        let engine = Origin::start(|seen| match seen.index {
             0 => vec![Action::Write(answer(200, &[], b"{}"))],
-            _ => vec![Action::Wait(Arc::clone(&wait)), Action::Reset],
+            _ => vec![Action::Reset],
         })
         .await
         .unwrap();
-        let world = World::new(engine.address, vec![model("m", None)]);
+        // Whatever ends comes too late for a connection that was closed before.
+        let limits = Limits { stale: Duration::ZERO, ..limits() };
+        let world = World::with(engine.address, vec![model("m", None)], limits, 1 << 30);
         world.desk.set_spare(other.address);
         let mut client = Client::connect(world.address).await.unwrap();
         client.post(path, &body(100)).await.unwrap();
         assert_eq!(client.answer().await.unwrap().status(), 200);
         client.post(path, &body(100)).await.unwrap();
-        assert!(eventually(BOUND, || engine.requests().len() == 2).await);
-        // So long it works before something kills it.
-        tokio::time::sleep(Duration::from_millis(1200)).await;
-        killed.notify_one();
-        let answer = client.answer().await.unwrap();
-        assert_eq!(
-            (answer.status(), answer.json()["error"]["code"].as_str()),
-            (502, Some("bad_gateway"))
-        );
+        assert_broken_off(&client.answer().await.unwrap());
         assert_eq!((engine.connections(), engine.requests().len()), (1, 2), "{path}");
         assert_eq!(other.requests().len(), 0, "what killed one engine went to the next");
         assert!(eventually(BOUND, || world.at_rest()).await);
@@ -103,17 +103,46 @@ fn gone_with_its_second_request() -> SocketAddr {
     address
 }
 
+/// It may have ended because of this very request, which would end the next one too.
 #[tokio::test]
-async fn route_02_a_kept_connection_that_was_closed_leaves_the_tries_for_another_engine() {
+async fn route_02_what_an_engine_was_gone_with_on_a_kept_connection_is_not_sent_to_another() {
     let other = Origin::answering("{}").await.unwrap();
     let world = World::new(gone_with_its_second_request(), vec![model("m", None)]);
     world.desk.set_spare(other.address);
     let mut client = Client::connect(world.address).await.unwrap();
-    for _ in 0..2 {
+    client.post(CHAT, &body(100)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    client.post(CHAT, &body(100)).await.unwrap();
+    assert_broken_off(&client.answer().await.unwrap());
+    assert_eq!((other.requests().len(), world.desk.rebooked()), (0, 0));
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+/// That it takes a connection and says so shows that the request has not ended it.
+#[tokio::test]
+async fn route_02_an_engine_that_is_busy_on_the_connection_in_place_of_a_kept_one_is_passed_over() {
+    let other = Origin::answering("{}").await.unwrap();
+    let engine = Origin::start(|seen| match (seen.connection, seen.index) {
+        (0, 0) => vec![Action::Write(answer(200, &[], b"{}"))],
+        (0, _) => vec![Action::Reset],
+        _ => vec![Action::Write(answer(503, &[("Retry-After", "1")], b"{}"))],
+    })
+    .await
+    .unwrap();
+    let world = World::new(engine.address, vec![model("m", None)]);
+    world.desk.spread(Strategy::RoundRobin, &[engine.address]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.post(CHAT, &body(100)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    world.desk.spread(Strategy::RoundRobin, &[engine.address, other.address]);
+    for asked in 1.. {
         client.post(CHAT, &body(100)).await.unwrap();
         assert_eq!(client.answer().await.unwrap().status(), 200);
+        if engine.requests().len() == 3 {
+            assert_eq!(other.requests().len(), asked);
+            break;
+        }
     }
-    assert_eq!((other.requests().len(), world.desk.rebooked()), (1, 1));
     assert!(eventually(BOUND, || world.at_rest()).await);
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn limits() -> Limits {
         pooled: 2 * BOUND,
         busy: BOUND,
         connections: 2,
+        stale: BOUND,
     }
 }
 

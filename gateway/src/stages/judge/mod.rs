@@ -24,12 +24,8 @@ use crate::parts::Parts;
 const INTERIM: usize = 1000;
 const INTERIM_BYTES: usize = 256 * 1024;
 
-/// A kept connection that the engine had closed shows it as soon as something is sent. What ends later was read:
-/// whatever killed an engine at work may kill the next one too.
-const STALE: Duration = Duration::from_secs(1);
-
-/// No connection was made: nothing was sent, so another try is safe. That an engine speaks another protocol is no
-/// reason to doubt it, and none to try again.
+/// No connection was made: nothing was sent, so another try is safe, unless it replaces one by which something was.
+/// That an engine speaks another protocol is no reason to doubt it, and none to try again.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora hands its errors around in boxes")]
 pub(crate) fn not_connected(
     parts: &Parts,
@@ -46,10 +42,13 @@ pub(crate) fn not_connected(
     if let Some(booking) = &context.attempt.booking {
         parts.adapters.forget_engine(booking.address);
     }
-    let again = context.attempt.connections < parts.limits.connections;
+    let again = context.attempt.may_move(parts.limits.connections);
     if again {
         context.attempt.retry = Some(Retry::Elsewhere);
         count_retry(context, "connect");
+    } else if context.attempt.replaced {
+        // Whatever killed an engine at work may kill the next one too.
+        reject(context, |model| Rejection::UpstreamBroke { model });
     } else {
         reject(context, |model| Rejection::UpstreamUnreachable { model });
     }
@@ -164,22 +163,11 @@ pub(crate) fn broken(
         error.set_retry(true);
         return error;
     }
-    let repeatable = !context.attempt.streamed
-        && context.answer.status.is_none()
-        && session.response_written().is_none_or(|head| relay::is_interim(head.status));
-    let tries = context.attempt.connections;
-    let retry = if !repeatable {
-        None
-    } else if kept && tries <= parts.limits.connections && stale(context) && unread(&error) {
-        Some(Retry::NewConnection)
-    } else if tries < parts.limits.connections && refused(&error) {
-        Some(Retry::Elsewhere)
-    } else {
-        None
-    };
+    let retry = once_more(parts, session, context, &error, kept);
     let again = retry.is_some();
     if again {
         context.attempt.retry = retry;
+        context.attempt.replaced |= retry == Some(Retry::NewConnection);
         count_retry(context, "reset");
     } else if *error.esource() == ErrorSource::Upstream {
         let silence = patience(parts, context);
@@ -193,15 +181,32 @@ pub(crate) fn broken(
     error
 }
 
+/// How to try again what was under way when its connection broke.
+fn once_more(
+    parts: &Parts,
+    session: &Session,
+    context: &Context,
+    error: &Error,
+    kept: bool,
+) -> Option<Retry> {
+    let attempt = &context.attempt;
+    let repeatable = !attempt.streamed
+        && context.answer.status.is_none()
+        && session.response_written().is_none_or(|head| relay::is_interim(head.status));
+    if !repeatable {
+        return None;
+    }
+    let stale = || attempt.connected.is_some_and(|since| since.elapsed() < parts.limits.stale);
+    if kept && unread(error) && stale() {
+        return Some(Retry::NewConnection);
+    }
+    (attempt.may_move(parts.limits.connections) && refused(error)).then_some(Retry::Elsewhere)
+}
+
 /// How long the engine may be silent, before its answer or within it.
 fn patience(parts: &Parts, context: &Context) -> Duration {
     let answers = context.answer.status.is_some();
     if answers { parts.limits.silence } else { parts.limits.first_byte }
-}
-
-/// Whether a kept connection ended so soon that it had been closed before the request came.
-fn stale(context: &Context) -> bool {
-    context.attempt.sent.is_none_or(|sent| sent.elapsed() < STALE)
 }
 
 /// Whether the connection ended without a single byte of an answer, as one does that was closed before
