@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::demand::{BOUNDS, integer};
+use super::demand::bounds;
 use crate::openai::Facts;
 use crate::rewriting::Splice;
 
@@ -43,12 +43,8 @@ impl Clamp {
     pub fn apply(self, facts: &Facts, body: &[u8], window: u32) -> Option<Clamped> {
         let most = u64::from(window.saturating_sub(self.prompt_reserve).max(1));
         let mut clamped = Clamped { from: 0, to: most, splices: Vec::new() };
-        for (key, _) in BOUNDS {
-            let Some(wanted) = integer(facts, key, body) else { continue };
-            if wanted > most
-                && wanted <= MOST
-                && let Some(span) = facts.span(key)
-            {
+        for (wanted, span) in bounds(facts, body) {
+            if (most + 1..=MOST).contains(&wanted) {
                 clamped.from = clamped.from.max(wanted);
                 clamped.splices.push(Splice::new(span, Bytes::from(most.to_string())));
             }
@@ -74,9 +70,17 @@ mod tests {
 
     #[test]
     fn only_the_number_is_replaced() {
-        for key in ["max_tokens", "max_completion_tokens", "max_output_tokens"] {
-            let body = format!(r#"{{ "{key}" : 9000 ,"x":1.10, "model":"m"}}"#);
-            let (header, clamped) = apply(&body, 4096).expect("too many");
+        for bound in [
+            r#""max_tokens" : 9000 "#,
+            r#""max_completion_tokens" : 9000"#,
+            r#""max_output_tokens":9000"#,
+            r#""n_predict":	9000"#,
+            r#""options" : { "a":[1.0], "num_predict" : 9000 ,"num_ctx":8192}"#,
+            r#""options":{"num\u005fpredict":9000,"num_predict":9000,"num_predict":7}"#,
+            r#""options":{"num_predict":9000,"a":{"num_predict":9001}}"#,
+        ] {
+            let body = format!(r#"{{ {bound} ,"x":1.10, "model":"m"}}"#);
+            let (header, clamped) = apply(&body, 4096).expect(bound);
             assert_eq!(header, "9000->3584");
             assert_eq!(clamped, body.replace("9000", "3584"));
         }
@@ -94,6 +98,11 @@ mod tests {
     fn what_fits_or_is_no_such_number_is_left_alone() {
         for value in ["3584", "1", "0", "-5", "9000.0", "\"9000\"", "null", "2147483648"] {
             assert_eq!(apply(&format!(r#"{{"max_tokens":{value}}}"#), 4096), None, "{value}");
+            let options = format!(r#"{{"options":{{"num_predict":{value}}}}}"#);
+            assert_eq!(apply(&options, 4096), None, "{value}");
+        }
+        for options in [r#"{"a":{"num_predict":9000}}"#, r#"[{"num_predict":9000}]"#, "9000"] {
+            assert_eq!(apply(&format!(r#"{{"options":{options}}}"#), 4096), None, "{options}");
         }
     }
 

@@ -2,11 +2,13 @@
 //! every four bytes of text, and for the answer what the request allows. Settled later by what the
 //! engine says it was.
 
-use memchr::{memchr, memchr_iter};
-use serde::Deserialize;
+use std::ops::Range;
 
+use memchr::{memchr, memchr_iter};
+
+use super::options;
 use crate::openai::Facts;
-use crate::openai::facts::Key;
+use crate::openai::facts::{Key, span_within};
 
 /// Bytes of text for a token, in most languages and tokenizers.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -27,12 +29,10 @@ const PROMPT: [Key; 10] = [
     Key::Context,
     Key::Prefix,
 ];
-/// The fields that bound an answer, the one that engines heed first of all.
-pub(super) const BOUNDS: [(Key, &str); 3] = [
-    (Key::MaxCompletionTokens, "max_completion_tokens"),
-    (Key::MaxOutputTokens, "max_output_tokens"),
-    (Key::MaxTokens, "max_tokens"),
-];
+/// The fields that bound an answer, the one that engines heed first of all. In those of llama.cpp and Ollama a number
+/// below zero is no bound.
+const BOUNDS: [Key; 4] =
+    [Key::MaxCompletionTokens, Key::MaxOutputTokens, Key::MaxTokens, Key::NPredict];
 
 /// The tokens that a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl Demand {
     /// What the JSON `body`, which `facts` were read from, asks for.
     pub fn of(facts: &Facts, body: &[u8]) -> Self {
         let texts = PROMPT.iter().filter_map(|key| facts.bytes(*key, body));
-        let count = |key| integer(facts, key, body);
+        let count = |key| count(facts.text(key, body)?);
         Self {
             prompt: texts.map(tokens).sum(),
-            answer: BOUNDS.iter().find_map(|(key, _)| count(*key)).or_else(|| bound(facts, body)),
+            answer: bounds(facts, body).next().map(|(count, _)| count),
             answers: count(Key::N).max(count(Key::BestOf)).unwrap_or(1).max(1),
         }
     }
@@ -67,22 +67,16 @@ impl Demand {
     }
 }
 
-/// How Ollama and llama.cpp are told how long an answer may be.
-#[derive(Deserialize)]
-struct Options {
-    num_predict: Option<i64>,
+/// Every bound of an answer that a request has, and where each number stands.
+pub(super) fn bounds(facts: &Facts, body: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let fields = BOUNDS.iter().filter_map(|key| facts.text(*key, body));
+    let all = fields.chain(options::num_predict(facts, body));
+    all.filter_map(|text| Some((count(text)?, span_within(body, text))))
 }
 
-/// The bound in the words of Ollama or llama.cpp, where a negative number is none.
-fn bound(facts: &Facts, body: &[u8]) -> Option<u64> {
-    let options = || serde_json::from_str::<Options>(facts.text(Key::Options, body)?).ok();
-    let ollamas = || u64::try_from(options()?.num_predict?).ok();
-    integer(facts, Key::NPredict, body).or_else(ollamas).filter(|count| *count > 0)
-}
-
-/// The whole number above zero that the field `key` is, if it is one.
-pub(super) fn integer(facts: &Facts, key: Key, body: &[u8]) -> Option<u64> {
-    facts.text(key, body)?.parse().ok().filter(|count| *count > 0)
+/// The whole number above zero that `text` is, if it is one.
+fn count(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|count| *count > 0)
 }
 
 /// The tokens of a JSON value: of its strings, with a little for what holds them together.
@@ -164,6 +158,7 @@ mod tests {
             (r#"{"options":{"temperature":0,"num_predict":40}}"#, Some(40)),
             (r#"{"options":{"num_predict":-1}}"#, None),
             (r#"{"options":null}"#, None),
+            (r#"{"options":{"num_predict":7,"num_predict":40}}"#, Some(40)),
             (r#"{"n_predict":30}"#, Some(30)),
             (r#"{"n_predict":-1}"#, None),
         ] {

@@ -8,6 +8,7 @@ mod clamp;
 mod demand;
 mod headers;
 mod ledger;
+mod options;
 mod rate;
 mod stream_usage;
 #[cfg(test)]

@@ -22,8 +22,14 @@ async fn longer_answers_than_fit_are_cut_down_and_told() {
     let engine = Origin::answering("{}").await.unwrap();
     let rules = Rules { clamp: Some(Clamp { prompt_reserve: 512 }), ..Rules::default() };
     let world = World::ruled(engine.address, vec![with_window(4096), model("n", None)], rules);
-    for field in ["max_tokens", "max_completion_tokens", "max_output_tokens"] {
-        let body = format!(r#"{{ "{field}" : 9000, "model":"m", "x":1.50}}"#);
+    for bound in [
+        r#""max_tokens" : 9000"#,
+        r#""max_completion_tokens" : 9000"#,
+        r#""max_output_tokens" : 9000"#,
+        r#""n_predict" : 9000"#,
+        r#""options" : {"top_k":1.0, "num_predict" : 9000 }"#,
+    ] {
+        let body = format!(r#"{{ {bound}, "model":"m", "x":1.50}}"#);
         let clamped = chat(&world, body.as_bytes()).await;
         let header = clamped.head.header("x-flexinfer-maxtokens-clamped");
         assert_eq!(header, Some("9000->3584"));
@@ -36,7 +42,7 @@ async fn longer_answers_than_fit_are_cut_down_and_told() {
     chat(&world, unknown).await;
     assert_eq!(engine.requests().last().unwrap().body, unknown);
     assert!(eventually(BOUND, || metric(&world,
-        r#"flexinfer_proxy_max_tokens_clamped_total{model="m",reason="context_window_headroom"} 3"#)).await);
+        r#"flexinfer_proxy_max_tokens_clamped_total{model="m",reason="context_window_headroom"} 5"#)).await);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Whatever JSON a client sends, however it is cut, and wherever it names its model: the engine receives
-//! those bytes, except for the model's name and a byte order mark.
+//! those bytes, except for the model's name, a number that bounds the answer, and a byte order mark.
 
 use flexinfer_core::fleet::Served;
+use flexinfer_core::limits::Clamp;
+use flexinfer_gateway::rules::Rules;
 use flexinfer_testkit::client::{Client, chunked_request, request};
 use flexinfer_testkit::origin::Origin;
 use proptest::prelude::*;
@@ -24,6 +26,11 @@ enum NamedIn {
     HeaderOverBody,
 }
 
+/// Where a number stands that bounds an answer, as the client says it and as its engine is told.
+const BOUND: &str = "@";
+const ASKED: &str = "90000";
+const CUT: &str = "3584";
+
 /// A body in pieces: the text before the model's value, that value, and the text after it.
 #[derive(Clone, Debug)]
 struct Written {
@@ -40,12 +47,13 @@ impl Written {
     }
 
     fn sent(&self) -> String {
-        self.text(self.model.as_deref())
+        self.text(self.model.as_deref()).replace(BOUND, ASKED)
     }
 
     fn wanted(&self) -> String {
         let name = format!("\"{ENGINE_NAME}\"");
-        let bare = Self { mark: false, ..self.clone() };
+        let (before, after) = (self.before.replace(BOUND, CUT), self.after.replace(BOUND, CUT));
+        let bare = Self { mark: false, before, after, ..self.clone() };
         if self.model.is_some() {
             return bare.text(Some(&name));
         }
@@ -124,12 +132,28 @@ fn fields() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(field, 0..5)
 }
 
+/// A field that bounds the answer, and may come once.
+fn bound() -> impl Strategy<Value = Option<String>> {
+    let field = prop::sample::select(
+        &["max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"][..],
+    );
+    let field = (field, blank()).prop_map(|(key, gap)| format!("\"{key}\"{gap}:{gap}{BOUND}{gap}"));
+    let key = prop::sample::select(&["\"num_predict\"", "\"num_pr\\u0065dict\""][..]);
+    let options = (fields(), key, blank(), fields()).prop_map(|(mut first, key, gap, last)| {
+        first.push(format!("{gap}{key}{gap}:{gap}{BOUND}{gap}"));
+        first.extend(last);
+        format!("\"options\":{{{}}}", first.join(","))
+    });
+    prop::option::of(prop_oneof![field, options])
+}
+
 fn written() -> impl Strategy<Value = Written> {
     let key = prop::sample::select(&["\"model\"", "\"mod\\u0065l\""][..]);
     let name = prop::sample::select(&["\"m\"", "\"\\u006d\""][..]);
     let named = prop::option::weighted(0.8, (key, blank(), name));
-    (any::<bool>(), blank(), fields(), named, fields(), blank()).prop_map(
-        |(mark, lead, first, named, last, trail)| {
+    (any::<bool>(), blank(), (fields(), bound()), named, fields(), blank()).prop_map(
+        |(mark, lead, (mut first, bound), named, last, trail)| {
+            first.extend(bound);
             let joined = |fields: &[String]| fields.join(",");
             let Some((key, gap, name)) = named else {
                 let all: Vec<String> = first.into_iter().chain(last).collect();
@@ -162,7 +186,9 @@ fn bytes(written: &Written, named_in: NamedIn, sizes: &[usize]) -> Vec<u8> {
 }
 
 fn models() -> Vec<Served> {
-    vec![model(CALLED, Some(ENGINE_NAME)), model("other", None)]
+    let mut called = model(CALLED, Some(ENGINE_NAME));
+    called.effective.context_window = Some(4096);
+    vec![called, model("other", None)]
 }
 
 #[test]
@@ -170,7 +196,8 @@ fn an_engine_receives_what_was_sent_but_for_the_documented_splices() {
     let runtime = Runtime::new().unwrap();
     let (engine, world) = runtime.block_on(async {
         let engine = Origin::answering("{}").await.unwrap();
-        let world = World::new(engine.address, models());
+        let rules = Rules { clamp: Some(Clamp { prompt_reserve: 512 }), ..Rules::default() };
+        let world = World::ruled(engine.address, models(), rules);
         (engine, world)
     });
     let source = prop_oneof![

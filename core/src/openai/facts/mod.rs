@@ -144,8 +144,8 @@ fn name(raw: &str) -> Result<String, Rejection> {
     }
 }
 
-/// The value borrows from the body, so its address says where it stands.
-fn span_within(body: &[u8], raw: &str) -> Range<usize> {
+/// Where `raw`, which borrows from `body`, stands in it: its address says so.
+pub(crate) fn span_within(body: &[u8], raw: &str) -> Range<usize> {
     let start = raw.as_ptr().addr().saturating_sub(body.as_ptr().addr());
     start..start + raw.len()
 }
