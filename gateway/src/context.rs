@@ -98,6 +98,12 @@ pub(crate) struct Ruled {
     pub(crate) charged: Option<Charged>,
     /// The tokens of its prompt, as far as they can be told from its body; 0 where nothing asks.
     pub(crate) prompt_tokens: u64,
+    /// The tokens that it may take; 0 where nothing asks.
+    pub(crate) reserved: u64,
+    /// Whether the engine goes on with it after the answer.
+    pub(crate) background: bool,
+    /// Why nobody can tell what its body asks for, where its path is in no table.
+    pub(crate) unread: Option<Box<Rejection>>,
     /// How the length of its answer was cut down, as the answer tells it.
     pub(crate) clamped: Option<HeaderValue>,
     /// Takes out of the answer what only the gateway asked for.

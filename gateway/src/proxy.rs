@@ -71,8 +71,8 @@ impl Proxy {
         let mut stream = false;
         let early = read::early(session, &call, named.is_some());
         if let Some(arrived) = read::read(parts, session, context, call.announced, early).await? {
-            let headers = &session.req_header().headers;
-            let understood = understand::understand(call.operation, headers, &arrived).await?;
+            let understood =
+                understand::understand(session, context, call.operation, &arrived).await?;
             if named.is_none()
                 && let Some(name) = understood.model()
             {

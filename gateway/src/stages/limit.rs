@@ -84,9 +84,12 @@ async fn hold(
     body: &mut Body,
     ruled: &mut Ruled,
 ) -> Result<Demand, Rejection> {
-    let Understood::Json(facts) = &body.understood else { return Ok(Demand::UNKNOWN) };
     let counted = ruled.caller.as_ref().is_some_and(|caller| caller.counts_tokens());
     let bounded = rules.admission.is_some() && target.served.effective.context_bounded;
+    let Understood::Json(facts) = &body.understood else {
+        let unread = ruled.unread.take().filter(|_| counted || bounded);
+        return unread.map_or(Ok(Demand::UNKNOWN), |rejection| Err(*rejection));
+    };
     let reading = Reading { form: api.filter(|_| rules.validate), tokens: counted || bounded };
     let mut demand = reading.of(facts, &body.received).await?;
     if bounded && let Err(rejection) = fits(rules, target, &demand) {

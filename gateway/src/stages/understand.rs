@@ -17,8 +17,9 @@ use crate::parts::Parts;
 
 /// What is in a body that was sent to `operation`.
 pub(crate) async fn understand(
+    session: &Session,
+    context: &mut Context,
     operation: Option<&Operation>,
-    headers: &HeaderMap,
     arrived: &Arrived,
 ) -> Result<Understood, Rejection> {
     if let Some(rest) = &arrived.rest {
@@ -27,7 +28,8 @@ pub(crate) async fn understand(
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
         return Ok(Understood::Opaque);
     }
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = session.req_header().headers.get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
     let understood = if aside::is_long(&arrived.received) {
         let (content_type, body) = (content_type.map(str::to_owned), arrived.received.clone());
         aside::read(move || Understood::read(content_type.as_deref(), &body)).await.flatten()
@@ -37,8 +39,21 @@ pub(crate) async fn understand(
     if operation.is_some() {
         return understood;
     }
-    // The model was named elsewhere and the path is in no table: what cannot be read is none of our business.
-    Ok(understood.unwrap_or(Understood::Opaque))
+    // The model was named elsewhere and the path is in no table: what cannot be read is none of our business, but for
+    // a limit that depends on it.
+    Ok(understood.unwrap_or_else(|rejection| {
+        let unread = may_be_object(&arrived.received).then(|| Box::new(rejection));
+        context.ruled.unread = unread;
+        Understood::Opaque
+    }))
+}
+
+/// Whether some reader may take `body` for a JSON object, in any coding of Unicode and with its mark.
+fn may_be_object(body: &[u8]) -> bool {
+    let before = |byte: &u8| {
+        matches!(byte, 0 | b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF | 0xFE | 0xFF)
+    };
+    body.iter().find(|byte| !before(byte)) == Some(&b'{')
 }
 
 /// Finds out what the request asks of the choice of its engine, by the strategy of its model.

@@ -134,11 +134,32 @@ async fn http_14_what_fits_into_no_context_fits_by_no_other_path() {
         let refused = ask(&world, "POST", "/model/m/invocations", &[], body.as_bytes()).await;
         assert_eq!(refused.json()["error"]["code"], "context_window_exceeded");
     }
+    // What can be read in two ways fits in one of them.
+    let utf_16: Vec<u8> =
+        "\u{feff}{\"prompt\":\"x\"}".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for (body, code) in [
+        (&br#"{"prompt":"x","max_tokens":1,"max_tokens":100000}"#[..], "duplicate_key"),
+        (br#"{"prompt":"x","Max_Tokens":100000}"#, "misspelled_key"),
+        (br#" {"prompt":"x","top_p":NaN}"#, "invalid_json"),
+        (&utf_16, "invalid_json"),
+    ] {
+        let refused = ask(&world, "POST", "/model/m/invocations", &[], body).await;
+        let told = refused.head.header("x-flexinfer-error-code");
+        assert_eq!((refused.status(), told), (400, Some(code)));
+    }
     assert_eq!(engine.requests().len(), 0);
+    for body in [&br#"[{"a":1,"a":2}]"#[..], b"a=b&a=c", b"\x00\x01"] {
+        assert_eq!(ask(&world, "POST", "/model/m/invocations", &[], body).await.status(), 200);
+        assert_eq!(engine.requests().pop().unwrap().body, body, "it says nothing of lengths");
+    }
+    let (engine, world) = bounded(None).await;
+    let twice = br#"{"prompt":"x","max_tokens":1,"max_tokens":2}"#;
+    assert_eq!(ask(&world, "POST", "/model/m/invocations", &[], twice).await.status(), 200);
+    assert_eq!(engine.requests().pop().unwrap().body, twice, "and no limit depends on it");
     let body = br#"{"prompt":"x", "anything": 1}"#;
     assert_eq!(ask(&world, "POST", "/model/m/invocations", &[], body).await.status(), 200);
     assert_eq!(
-        engine.requests()[0].body,
+        engine.requests()[1].body,
         body,
         "a body that names no model is not given one there"
     );
