@@ -7,6 +7,7 @@ import base64
 import io
 import os
 import threading
+import time
 import unittest
 import wave
 
@@ -81,6 +82,17 @@ class Answers(unittest.TestCase):
         for unknown in (made.id, "resp_of_nobody"):
             with self.assertRaises(openai.NotFoundError):
                 CLIENT.responses.retrieve(unknown)
+
+    def test_a_response_is_made_in_the_background(self):
+        made = CLIENT.responses.create(model="chat", input="Hello", background=True, max_output_tokens=8)
+        deadline = time.monotonic() + PATIENCE
+        while made.status in ("queued", "in_progress"):
+            self.assertIsNone(made.usage)
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+            made = CLIENT.responses.retrieve(made.id)
+        self.assertTrue(made.output_text)
+        self.assertIn(made.usage.output_tokens, range(1, 9))
 
     def test_texts_are_embedded(self):
         answer = CLIENT.embeddings.create(model="chat", input=["one", "two"])

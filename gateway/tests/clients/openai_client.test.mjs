@@ -72,6 +72,18 @@ test("a stored response is got, gone on from, cancelled and deleted", async () =
   await assert.rejects(client.responses.retrieve(made.id), { status: 404 });
 });
 
+test("a response is made in the background", { timeout: 60_000 }, async () => {
+  const ask = { model: "chat", input: "Hello", background: true, max_output_tokens: 8 };
+  let made = await client.responses.create(ask);
+  while (["queued", "in_progress"].includes(made.status)) {
+    assert.equal(made.usage, null);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    made = await client.responses.retrieve(made.id);
+  }
+  assert.ok(made.output_text);
+  assert.ok(made.usage.output_tokens > 0 && made.usage.output_tokens <= 8);
+});
+
 test("texts are embedded", async () => {
   // This client asks for base64 and decodes it itself.
   const answer = await client.embeddings.create({ model: "chat", input: ["one", "two"] });
