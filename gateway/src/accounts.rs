@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flexinfer_core::callers::Caller;
-use flexinfer_core::limits::{Charge, Ledger, Limited, Need, Policy, Standing};
+use flexinfer_core::limits::{Charge, Ledger, Limited, Need, Policy, Standing, Used};
 use flexinfer_core::moment::Moment;
 use parking_lot::Mutex;
 
@@ -66,22 +66,22 @@ pub(crate) struct Charged {
 enum End {
     /// No engine has seen the request.
     Unseen,
-    /// It took this many tokens, or as many as were reserved.
-    Used(Option<u64>),
+    /// One has, and it is charged so much.
+    Used(Used),
 }
 
 impl Charged {
     /// An engine sees the request now.
     pub(crate) fn seen(&mut self) {
         if matches!(self.end, End::Unseen) {
-            self.end = End::Used(None);
+            self.end = End::Used(Used::Reserved);
         }
     }
 
-    /// It took so many tokens; without effect where no engine saw it.
-    pub(crate) fn used(&mut self, tokens: Option<u64>) {
-        if let End::Used(used) = &mut self.end {
-            *used = tokens;
+    /// It is charged so much; without effect where no engine saw it.
+    pub(crate) fn used(&mut self, used: Used) {
+        if let End::Used(end) = &mut self.end {
+            *end = used;
         }
     }
 
@@ -98,7 +98,7 @@ impl Drop for Charged {
         let mut ledger = self.accounts.ledger.lock();
         match self.end {
             End::Unseen => ledger.give_back(charge, now),
-            End::Used(tokens) => ledger.settle(charge, tokens, now),
+            End::Used(used) => ledger.settle(charge, used, now),
         }
     }
 }

@@ -202,6 +202,17 @@ pub(crate) enum Retry {
     Adapter,
 }
 
+/// A stored response that an answer is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// It is being made, and has this id.
+    Made(String),
+    /// It was made for an earlier request that was seen here.
+    Recalled(String),
+    /// It was made elsewhere, and charged there.
+    Foreign,
+}
+
 /// What came back, for the log and the metrics.
 #[derive(Default)]
 pub(crate) struct Answer {
@@ -213,8 +224,8 @@ pub(crate) struct Answer {
     pub(crate) first_byte: Option<Duration>,
     /// From the request's head to the first piece of a stream, and to its last.
     pub(crate) pieces: Option<(Duration, Duration)>,
-    /// Whether it was made for an earlier request, with which its tokens were counted.
-    pub(crate) recalled: bool,
+    /// The stored response that it is about, until its tokens are settled.
+    pub(crate) stored: Option<Stored>,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
     /// What kind of stream it is, if it is one.

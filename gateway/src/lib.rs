@@ -12,6 +12,7 @@ pub mod open_files;
 pub mod parts;
 pub mod proxy;
 pub mod queues;
+pub mod remembered;
 pub mod replay;
 pub mod rules;
 pub mod secrets;

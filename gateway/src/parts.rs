@@ -5,39 +5,22 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{EndpointId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::queueing::Policy;
-use flexinfer_core::routing::{Pins, Preferences};
+use flexinfer_core::routing::Preferences;
 use flexinfer_telemetry::traces::Tracer;
-use parking_lot::Mutex;
 
 use crate::adapters::OnDemand;
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::queues::Dispatch;
+use crate::remembered::Remembered;
 use crate::replay::Budget;
 use crate::rules::Rules;
 
 /// Tells how a model is doing at this moment.
 pub type LivenessOf = Arc<dyn Fn(&Served) -> Liveness + Send + Sync>;
-
-/// Things of which it is known which engine has them.
-const PINS: usize = 100_000;
-
-/// What answers told, for later requests that name it.
-pub struct Remembered {
-    /// Which engine has what.
-    pub(crate) engines: Mutex<Pins<EndpointId>>,
-    /// Which model made a stored response, by its id.
-    pub(crate) models: Mutex<Pins<ModelId>>,
-}
-
-/// Nothing yet, and never more than has room in a few tens of megabytes.
-pub fn pins() -> Remembered {
-    Remembered { engines: Mutex::new(Pins::new(PINS)), models: Mutex::new(Pins::new(PINS)) }
-}
 
 /// The bounds of the request path.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +59,8 @@ pub struct Parts {
     pub labels: Labels,
     /// How requests are spread over engines.
     pub routing: Preferences,
-    /// Where what later requests name is.
-    pub pins: Remembered,
+    /// What answers told, for later requests.
+    pub remembered: Remembered,
     /// The bounds.
     pub limits: Limits,
     /// Who may send how much.

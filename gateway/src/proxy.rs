@@ -21,11 +21,11 @@ use tracing::debug;
 use crate::context::{Context, Target};
 use crate::parts::Parts;
 use crate::server;
-use crate::stages::limit::Ending;
 use crate::stages::receive::Request;
+use crate::stages::settle::Ending;
 use crate::stages::{
     Stop, account, adapt, client_left, connect, dispatch, identify, judge, limit, lists, read,
-    receive, relay, resolve, respond, send, tie, understand,
+    receive, relay, resolve, respond, send, settle, tie, understand,
 };
 
 /// The proxy that Pingora runs. Cheap to clone: each thread has one.
@@ -105,7 +105,7 @@ impl Proxy {
 
     /// Ends a request that goes no further; an error means that there is nobody to answer.
     async fn stop(&self, session: &mut Session, context: &mut Context, stop: Stop) -> Result<()> {
-        limit::settle(context, Ending::Refused);
+        settle::settle(&self.parts, context, Ending::Refused);
         match stop {
             Stop::Answered(own) => respond::own(session, context, own).await,
             Stop::Preflight => respond::preflight(session, context).await,
@@ -225,7 +225,7 @@ impl ProxyHttp for Proxy {
         let (error_code, written) = if answered {
             (0, respond::break_off(session, context, &rejection).await)
         } else {
-            limit::settle(context, Ending::Refused);
+            settle::settle(&self.parts, context, Ending::Refused);
             (rejection.status(), respond::reject(session, context, &rejection).await)
         };
         if let Err(error) = written {
@@ -262,7 +262,7 @@ impl ProxyHttp for Proxy {
             send::unwatch(session, context);
         }
         tie::learn(&self.parts, piece.as_ref(), context);
-        relay::pass(piece, end, context);
+        relay::pass(&self.parts, piece, end, context);
         Ok(None)
     }
 
@@ -272,7 +272,7 @@ impl ProxyHttp for Proxy {
         error: Option<&Error>,
         context: &mut Box<Context>,
     ) {
-        account::account(session, context, error);
+        account::account(&self.parts, session, context, error);
     }
 
     /// Failures are told by the access log and the metrics, once.

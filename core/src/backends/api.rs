@@ -23,8 +23,10 @@ pub enum Api {
     Completions,
     /// OpenAI embeddings.
     Embeddings,
-    /// OpenAI responses, with their retrieval and cancellation.
+    /// OpenAI responses.
     Responses,
+    /// OpenAI responses that the engine keeps, or may keep: their retrieval, cancellation and deletion.
+    StoredResponses,
     /// OpenAI image generations.
     ImageGenerations,
     /// OpenAI image edits (a multipart form).

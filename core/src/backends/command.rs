@@ -22,6 +22,7 @@ pub(super) const EVERY_API: &[Api] = &[
     Api::Completions,
     Api::Embeddings,
     Api::Responses,
+    Api::StoredResponses,
     Api::ImageGenerations,
     Api::ImageEdits,
     Api::ImageVariations,

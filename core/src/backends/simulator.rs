@@ -57,6 +57,7 @@ impl Engine for Simulator {
             Api::Completions,
             Api::Embeddings,
             Api::Responses,
+            Api::StoredResponses,
             Api::ImageGenerations,
             Api::ImageEdits,
             Api::AudioSpeech,

@@ -126,6 +126,7 @@ impl Engine for Vllm {
             Api::Completions,
             Api::Embeddings,
             Api::Responses,
+            Api::StoredResponses,
             Api::Messages,
             Api::AudioTranscriptions,
             Api::AudioTranslations,

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use super::ledger::{Limited, Need, Scope, Standing, Unit};
 use super::rate::{Bucket, Spent};
-use super::{CallerLimits, Rate};
+use super::{CallerLimits, Rate, Used};
 use crate::ids::ModelId;
 use crate::moment::Moment;
 
@@ -155,8 +155,7 @@ impl Account {
             now_stands.requests = Some(standing(rate, self.requests, now));
         }
         if let Some(rate) = limits.tokens {
-            // What can never be there at once is charged as all there is; settling sees to the rest.
-            let reserved = need.tokens.min(u64::from(rate.burst));
+            let reserved = rate.reserved(need.tokens);
             let (spent, bucket) = change_bucket(&mut self.tokens, need.model, |bucket| {
                 (bucket.spend(rate.cost(reserved), now), *bucket)
             });
@@ -177,11 +176,11 @@ impl Account {
         }
     }
 
-    /// `used` tokens, and not the reserved ones, are charged.
-    pub(super) fn settle(&mut self, held: &Held, model: &ModelId, used: Option<u64>, now: Moment) {
+    /// What was `used`, and not what was reserved, is charged.
+    pub(super) fn settle(&mut self, held: &Held, model: &ModelId, used: Used, now: Moment) {
         self.running = self.running.saturating_sub(1);
         let Some((rate, reserved, spent)) = held.tokens else { return };
-        let used = used.unwrap_or(reserved);
+        let used = used.tokens(rate, reserved);
         change_bucket(&mut self.tokens, model, |bucket| {
             if used <= reserved {
                 bucket.give_back(spent, rate.cost(reserved - used), now);

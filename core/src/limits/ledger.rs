@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
-use super::Rate;
 use super::account::{Account, Accounts, Held, change_bucket, holders, refusal};
 use super::rate::{Bucket, Spent};
+use super::{Rate, Used};
 use crate::callers::Caller;
 use crate::ids::ModelId;
 use crate::moment::Moment;
@@ -188,9 +188,8 @@ impl Ledger {
         }
     }
 
-    /// The request is over, and took `used` tokens (`None`: as many as were reserved): those, and not
-    /// the reserved ones, are charged.
-    pub fn settle(&mut self, charge: Charge, used: Option<u64>, now: Moment) {
+    /// The request is over: the tokens that it `used`, and not the reserved ones, are charged.
+    pub fn settle(&mut self, charge: Charge, used: Used, now: Moment) {
         for held in charge.held.into_iter().flatten() {
             if let Some(account) = self.holders.of_mut(held.kind, &held.name) {
                 account.settle(&held, &charge.model, used, now);

@@ -13,6 +13,7 @@ mod rate;
 mod stream_usage;
 #[cfg(test)]
 mod tests;
+mod used;
 mod validate;
 
 pub use admission::{Admission, Excess};
@@ -22,6 +23,7 @@ pub use headers::{REQUEST_HEADERS, TOKEN_HEADERS, figures, limited_headers};
 pub use ledger::{Charge, Ledger, Limited, Need, Policy, Scope, Standing, Unit};
 pub use rate::Rate;
 pub use stream_usage::{UsageEvents, with_usage};
+pub use used::{Paid, Used};
 pub use validate::{Invalid, validate};
 
 /// What one caller may use, or the callers of one tenant together. `None` is no limit, zero is nothing.

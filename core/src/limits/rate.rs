@@ -39,6 +39,11 @@ impl Rate {
         self.cost(u64::from(self.burst))
     }
 
+    /// How many of `units` are reserved: what can never be there at once, as all there is. Settling sees to the rest.
+    pub(super) fn reserved(self, units: u64) -> u64 {
+        units.min(u64::from(self.burst))
+    }
+
     /// How many units come back within `time`, which was rounded down to a nanosecond.
     fn units_in(self, time: Duration) -> u64 {
         let units = (time.as_nanos() + 1).saturating_mul(u128::from(self.units));
@@ -63,7 +68,7 @@ impl Bucket {
     /// How long until `units` are there; zero when they are. More than ever fit count as a full
     /// bucket, since waiting longer would not help.
     pub(super) fn wait(self, rate: Rate, units: u64, now: Moment) -> Duration {
-        let needed = rate.cost(units.min(u64::from(rate.burst)));
+        let needed = rate.cost(rate.reserved(units));
         let missing = now.until(self.full_at).saturating_add(needed);
         missing.saturating_sub(rate.depth())
     }

@@ -47,9 +47,9 @@ fn rate_03_a_refused_request_spends_nothing() {
     let first = ledger.charge(&need(&model, &caller, 0), at(0)).expect("the first passes");
     let refused = ledger.charge(&need(&model, &caller, 0), at(1)).expect_err("one at a time");
     assert_eq!((refused.unit, refused.left), (Unit::Concurrent, 0));
-    ledger.settle(first, None, at(2));
+    ledger.settle(first, Used::Reserved, at(2));
     let second = ledger.charge(&need(&model, &caller, 0), at(3)).expect("nothing was spent");
-    ledger.settle(second, None, at(4));
+    ledger.settle(second, Used::Reserved, at(4));
     assert_eq!(
         ledger.charge(&need(&model, &caller, 0), at(5)).expect_err("both used").unit,
         Unit::Requests
@@ -108,10 +108,10 @@ fn body_19_tokens_are_settled_by_what_was_used() {
     // More than there can ever be is reserved as all there is.
     let first = ledger.charge(&need(&model, &caller, 300), at(0)).expect("the first passes");
     assert!(ledger.check(&need(&model, &caller, 1), at(0)).is_err(), "all is reserved");
-    ledger.settle(first, Some(80), at(0));
+    ledger.settle(first, Used::Tokens(80), at(0));
     assert!(ledger.check(&need(&model, &caller, 20), at(0)).is_ok());
     let second = ledger.charge(&need(&model, &caller, 20), at(0)).expect("the rest");
-    ledger.settle(second, Some(120), at(0));
+    ledger.settle(second, Used::Tokens(120), at(0));
     let owing = ledger.check(&need(&model, &caller, 1), at(0)).expect_err("it owes");
     assert!(owing.retry_in > Some(Duration::from_secs(60)), "{owing:?}");
     let other = ModelId::new("default", "other");
@@ -136,12 +136,12 @@ fn the_callers_of_a_tenant_share_its_limits() {
     let second = ledger.charge(&need(&model, &b, 40), at(0)).expect("these are left");
     let limited = ledger.check(&need(&model, &a, 0), at(0)).expect_err("two at a time");
     assert_eq!((limited.scope, limited.unit), (Scope::PerTenant, Unit::Concurrent));
-    ledger.settle(first, Some(10), at(0));
+    ledger.settle(first, Used::Tokens(10), at(0));
     ledger.give_back(second, at(0));
     let third = ledger.charge(&need(&model, &b, 90), at(0)).expect("90 tokens are there again");
     assert_eq!(third.standing.requests.map(|(_, left, _)| left), Some(1), "and two requests were");
     assert!(ledger.check(&need(&model, &caller("c", free), 1000), at(0)).is_ok(), "no tenant");
-    ledger.settle(third, None, at(0));
+    ledger.settle(third, Used::Reserved, at(0));
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn rate_05_accounts_at_rest_are_closed_and_others_kept() {
     let slow = CallerLimits { requests: Some(Rate::per_minute(1, 1)), ..limits };
     let (kept, m) = (caller("kept", slow), model("m"));
     let charge = ledger.charge(&need(&m, &kept, 0), at(0)).expect("passes");
-    ledger.settle(charge, None, at(0));
+    ledger.settle(charge, Used::Reserved, at(0));
     for number in 0..10_000_u64 {
         let (model, caller) = (model(&format!("m{number}")), caller(&format!("c{number}"), limits));
         let charge = ledger.charge(&need(&model, &caller, 0), at(number)).expect("passes");
-        ledger.settle(charge, None, at(number));
+        ledger.settle(charge, Used::Reserved, at(number));
         assert!(ledger.accounts() < 1000, "{} accounts", ledger.accounts());
     }
     assert!(ledger.check(&need(&m, &kept, 0), at(10_000)).is_err(), "it was forgotten");
@@ -207,7 +207,7 @@ impl Seen {
     fn end(&mut self, ledger: &mut Ledger, which: usize, used: Option<u64>, now: Moment) {
         if which < self.running.len() {
             let (model, caller, reserved, charge) = self.running.swap_remove(which);
-            ledger.settle(charge, used, now);
+            ledger.settle(charge, used.map_or(Used::Reserved, Used::Tokens), now);
             self.passed.push((model, caller));
             self.tokens.push((model, caller, used.unwrap_or(reserved)));
         }

@@ -34,6 +34,7 @@ impl Dialect {
             | Api::Completions
             | Api::Embeddings
             | Api::Responses
+            | Api::StoredResponses
             | Api::ImageGenerations
             | Api::ImageEdits
             | Api::ImageVariations

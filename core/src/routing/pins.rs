@@ -41,12 +41,17 @@ impl<Holder: Clone> Pins<Holder> {
 
     /// Who has what is called `name`. Asking counts as use.
     pub fn holder(&mut self, name: &str) -> Option<Holder> {
+        self.holder_mut(name).cloned()
+    }
+
+    /// The same, to be changed.
+    pub fn holder_mut(&mut self, name: &str) -> Option<&mut Holder> {
         let pin = self.held.get_mut(name)?;
         let moved = self.order.remove(&pin.used)?;
         self.uses += 1;
         pin.used = self.uses;
         self.order.insert(self.uses, moved);
-        Some(pin.holder.clone())
+        Some(&mut pin.holder)
     }
 
     /// Nobody has it any more.
@@ -83,7 +88,8 @@ mod tests {
             (Some(1), None, Some(3))
         );
         pins.pin("a", 4);
-        assert_eq!((pins.holder("a"), pins.len()), (Some(4), 2));
+        *pins.holder_mut("a").expect("held") += 1;
+        assert_eq!((pins.holder("a"), pins.len()), (Some(5), 2));
         pins.forget("a");
         assert_eq!((pins.holder("a"), pins.len()), (None, 1));
     }

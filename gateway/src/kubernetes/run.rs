@@ -30,8 +30,9 @@ use crate::labels::Labels;
 use crate::lifecycle::{self, Lifecycle};
 use crate::local::Teller;
 use crate::metrics::Metrics;
-use crate::parts::{Parts, pins};
+use crate::parts::Parts;
 use crate::proxy::Proxy;
+use crate::remembered::Remembered;
 use crate::replay::Budget;
 use crate::rules::Rules;
 use crate::secrets::Secrets;
@@ -186,7 +187,7 @@ impl Cluster {
             liveness: Arc::new(move |served| liveness(&pools, served)),
             labels: Labels::new(settings.label_routing),
             routing: settings.queue.routing,
-            pins: pins(),
+            remembered: Remembered::default(),
             limits: settings.limits,
             rules,
             budget: Budget::new(settings.max_buffered_bytes, settings.limits.max_body),

@@ -27,8 +27,9 @@ use crate::admin::{Guard, Pages};
 use crate::labels::Labels;
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
-use crate::parts::{Parts, pins};
+use crate::parts::Parts;
 use crate::queues::{Budgets, Queues};
+use crate::remembered::Remembered;
 use crate::replay::Budget;
 use crate::rules::Rules;
 use crate::settings::{LocalSettings, Settings};
@@ -148,7 +149,7 @@ impl World {
             liveness: Arc::new(move |served| liveness(&queues, served)),
             labels: Labels::new(settings.label_routing),
             routing: settings.queue.routing,
-            pins: pins(),
+            remembered: Remembered::default(),
             limits: settings.limits,
             rules: self.rules.clone(),
             budget: Budget::new(settings.max_buffered_bytes, settings.limits.max_body),

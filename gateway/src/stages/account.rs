@@ -8,14 +8,20 @@ use pingora_core::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tracing::debug;
 
-use super::limit::{self, Ending};
 use super::send;
+use super::settle::{self, Ending};
 use super::spans::Ended;
 use crate::context::Context;
 use crate::metrics::Outcome;
+use crate::parts::Parts;
 
 /// Counts and logs one request.
-pub(crate) fn account(session: &mut Session, context: &mut Context, error: Option<&Error>) {
+pub(crate) fn account(
+    parts: &Parts,
+    session: &mut Session,
+    context: &mut Context,
+    error: Option<&Error>,
+) {
     context.attempt.together = None;
     send::sent(session, context);
     send::unwatch(session, context);
@@ -23,7 +29,7 @@ pub(crate) fn account(session: &mut Session, context: &mut Context, error: Optio
     let status = session.response_written().map(|head| head.status.as_u16());
     let ended = outcome(status, error.map(Error::esource));
     let outcome = context.ruled.refused.unwrap_or(ended);
-    limit::settle(context, Ending::Early);
+    settle::settle(parts, context, Ending::Early);
     let usage = context.answer.usage.as_ref().map(UsageReader::usage);
     let usage = usage.filter(|usage| **usage != Usage::default());
     if let Some(target) = &context.target {

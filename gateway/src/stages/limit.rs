@@ -9,12 +9,14 @@ use flexinfer_core::limits::{
     with_usage,
 };
 use flexinfer_core::openai::apis::Operation;
-use flexinfer_core::openai::{Facts, Understood, UsageReader};
+use flexinfer_core::openai::facts::Key;
+use flexinfer_core::openai::{Facts, Understood};
 use flexinfer_core::rejection::Rejection;
+use flexinfer_core::routing::stored_response;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::aside;
-use crate::context::{Body, Context, Ruled, Target};
+use crate::context::{Body, Context, Ruled, Stored, Target};
 use crate::metrics::Outcome;
 use crate::parts::Parts;
 use crate::rules::Rules;
@@ -49,13 +51,13 @@ pub(crate) async fn limit(
     let Some(target) = &context.target else { return Ok(()) };
     let rules = &parts.rules;
     let api = operation.map(|operation| operation.api);
-    context.answer.recalled = operation.is_some_and(Operation::recalls);
+    context.answer.stored = recalled(parts, target, operation);
     let mut demand = Demand::UNKNOWN;
     if let Some(body) = &mut context.body {
         demand = hold(rules, target, api, body, &mut context.ruled).await?;
     }
     let Some(accounts) = &rules.accounts else { return Ok(()) };
-    let wordless = context.answer.recalled || api.is_some_and(wordless);
+    let wordless = context.answer.stored.is_some() || api.is_some_and(wordless);
     let answer = if wordless { 0 } else { rules.default_max_tokens };
     let need = Need {
         model: &target.served.effective.id,
@@ -65,6 +67,7 @@ pub(crate) async fn limit(
     match accounts.charge(&need) {
         Ok(charged) => {
             context.ruled.prompt_tokens = demand.prompt;
+            context.ruled.reserved = need.tokens;
             context.ruled.charged = charged;
             Ok(())
         }
@@ -74,6 +77,14 @@ pub(crate) async fn limit(
             Err(limited.into())
         }
     }
+}
+
+/// The stored response that a request is about, if it recalls one.
+fn recalled(parts: &Parts, target: &Target, operation: Option<&Operation>) -> Option<Stored> {
+    operation.filter(|operation| operation.recalls())?;
+    let id = stored_response(&target.path)?;
+    let here = parts.remembered.maker(&id).is_some_and(|maker| maker == target.served.effective.id);
+    Some(if here { Stored::Recalled(id.into_owned()) } else { Stored::Foreign })
 }
 
 /// Holds a body against the rules, and says how many tokens it asks for if anything depends on it.
@@ -105,12 +116,18 @@ async fn hold(
         demand.answer = demand.answer.map(|answer| answer.min(clamped.to));
         body.changes.extend(clamped.splices);
     }
+    ruled.background = api == Some(Api::Responses) && in_background(facts, &body.received);
     if counted && matches!(api, Some(Api::Chat | Api::Completions)) {
         let asked = with_usage(facts, &body.received);
         ruled.usage_events = asked.is_some().then(UsageEvents::default);
         body.changes.extend(asked);
     }
     Ok(demand)
+}
+
+/// Whether the engine is asked to answer at once and to go on with it. Some take more than `true` for yes.
+fn in_background(facts: &Facts, body: &[u8]) -> bool {
+    facts.text(Key::Background, body).is_some_and(|asked| !matches!(asked, "false" | "null"))
 }
 
 /// What the whole body is gone through for.
@@ -180,40 +197,6 @@ pub(crate) fn tell(fields: &mut HeaderMap, standing: &Standing) {
             }
         }
     }
-}
-
-/// How a request ended for its engine.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// The answer came to its end.
-    Whole,
-    /// It broke off, or its client left.
-    Early,
-    /// There was none but the gateway's own.
-    Refused,
-}
-
-/// The request is over for its engine: what it was charged is settled or given back.
-pub(crate) fn settle(context: &mut Context, ending: Ending) {
-    let Some(mut charged) = context.ruled.charged.take() else { return };
-    let failed = context.answer.status.is_some_and(|status| status >= 400);
-    if failed || context.answer.recalled || ending == Ending::Refused {
-        return charged.used(Some(0));
-    }
-    let usage = context.answer.usage.as_ref().map(UsageReader::usage);
-    let told = usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
-    let (told_prompt, told_answer) = told.unwrap_or_default();
-    let knows = told_prompt.is_some() || told_answer.is_some();
-    // A piece of a stream is a token, or more.
-    let came = context.answer.counted.map(|pieces| pieces.count());
-    let answer = match (ending, came) {
-        (Ending::Whole, _) if knows => Some(told_answer.unwrap_or_default()),
-        // What it told on its way may be old: Anthropic's streams begin with a usage.
-        (_, Some(came)) => Some(came.max(told_answer.unwrap_or_default())),
-        (_, None) => knows.then(|| told_answer.unwrap_or_default()),
-    };
-    let prompt = told_prompt.unwrap_or(context.ruled.prompt_tokens);
-    charged.used(answer.map(|answer| prompt.saturating_add(answer)));
 }
 
 #[cfg(test)]

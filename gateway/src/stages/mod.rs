@@ -42,6 +42,8 @@ pub(crate) mod judge;
 
 pub(crate) mod relay;
 
+pub(crate) mod settle;
+
 // logging
 
 pub(crate) mod account;

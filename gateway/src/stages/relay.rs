@@ -9,10 +9,11 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
-use super::limit::{self, Ending};
 use super::receive::REQUEST_ID_NAME;
-use super::{cors, fields, redirect};
-use crate::context::Context;
+use super::settle::{self, Ending};
+use super::{cors, fields, limit, redirect};
+use crate::context::{Context, Stored};
+use crate::parts::Parts;
 
 /// Asks reverse proxies of nginx's kind not to collect a stream before they pass it on.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -40,7 +41,7 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     let coding = head.headers.get(CONTENT_ENCODING);
     let usage = UsageReader::for_answer(text(kind), text(coding));
     context.answer.stream = kind.map(HeaderValue::as_bytes).and_then(Stream::of);
-    let usage = usage.filter(|_| !context.answer.recalled);
+    let usage = usage.filter(|_| context.answer.stored != Some(Stored::Foreign));
     context.answer.usage = usage.map(|reader| reader.in_dialect(context.dialect));
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
@@ -95,7 +96,7 @@ fn follow_stream(fields: &mut HeaderMap, context: &mut Context, events: bool) {
 
 /// Looks at a piece of the answer as it goes by. With the last one the engine is done: its slot is free,
 /// however slowly the client takes the rest.
-pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) {
+pub(crate) fn pass(parts: &Parts, piece: &mut Option<Bytes>, end: bool, context: &mut Context) {
     if let Some(bytes) = piece {
         if let Some(usage) = &mut context.answer.usage {
             usage.look(bytes);
@@ -121,7 +122,7 @@ pub(crate) fn pass(piece: &mut Option<Bytes>, end: bool, context: &mut Context) 
         if let Some((_, last)) = &mut context.answer.pieces {
             *last = context.started.elapsed();
         }
-        limit::settle(context, Ending::Whole);
+        settle::settle(parts, context, Ending::Whole);
         context.attempt.booking = None;
     }
 }

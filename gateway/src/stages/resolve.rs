@@ -30,7 +30,7 @@ pub(crate) fn resolve(
 }
 
 /// The model that made the stored response that `call` is about; `None` where it is about none. One that this
-/// gateway did not see made may be of the only model there is that stores responses.
+/// gateway did not see made may be of the only model that is awake and stores responses.
 pub(crate) fn maker(
     parts: &Parts,
     fleet: &Fleet,
@@ -48,11 +48,11 @@ pub(crate) fn maker(
         let stores = fleet.serving(&named(model), Some(operation.api), path);
         allowed.includes(model) && stores.is_ok()
     };
-    let known = parts.pins.models.lock().holder(&id);
-    let found = if let Some(known) = known {
+    let found = if let Some(known) = parts.remembered.maker(&id) {
         fleet.get(&known).filter(|model| !model.effective.parked).filter(may)
     } else {
-        let mut all = fleet.listed().filter(may);
+        // What a sleeping engine had is gone with it: whatever id somebody made up wakes none.
+        let mut all = fleet.listed().filter(may).filter(|model| (parts.liveness)(model).ready);
         all.next().filter(|_| all.next().is_none())
     };
     let unknown = || Rejection::ResponseUnknown { id: id.clone().into_owned() };

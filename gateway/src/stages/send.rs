@@ -19,7 +19,7 @@ use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::receive::REQUEST_ID_NAME;
-use crate::context::{Body, Context, Target};
+use crate::context::{Body, Context, Stored, Target};
 use crate::decimal::Backwards;
 use crate::parts::{Limits, Parts};
 use crate::replay::{Replay, Rest, Upload, Watch};
@@ -87,6 +87,7 @@ pub(crate) fn send(
 fn is_read(context: &Context) -> bool {
     let tells = |body: &Body| !matches!(body.understood, Understood::Opaque);
     context.body.as_ref().is_some_and(tells)
+        || matches!(context.answer.stored, Some(Stored::Recalled(_)))
         || context.attempt.tied.as_ref().is_some_and(|tied| tied.is_read())
 }
 

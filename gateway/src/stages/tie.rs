@@ -14,7 +14,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
 use super::aside;
-use crate::context::{Body, Context, Retry};
+use crate::context::{Body, Context, Retry, Stored};
 use crate::parts::Parts;
 
 const NOT_FOUND: u16 = 404;
@@ -62,7 +62,7 @@ pub(crate) async fn tie(
             client: &client,
         },
     );
-    let mut pins = parts.pins.engines.lock();
+    let mut pins = parts.remembered.engines.lock();
     let holder = tie.names.iter().find_map(|name| pins.holder(name));
     drop(pins);
     let wish = &mut context.attempt.wish;
@@ -116,7 +116,7 @@ pub(crate) fn here(
     }
     let names = if tie.ask_around { tie.names.first() } else { tie.leaves.as_ref() };
     if let Some(name) = names.filter(|_| head.status.is_success() || head.status == 101) {
-        parts.pins.engines.lock().pin(name, endpoint);
+        parts.remembered.engines.lock().pin(name, endpoint);
     }
     Ok(())
 }
@@ -127,11 +127,12 @@ pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context)
     let Some(id) = tied.reader.as_mut().and_then(|reader| reader.look(piece)) else { return };
     let Some(target) = &context.target else { return };
     let model = &target.served.effective.id;
-    if tied.tie.stores() {
-        parts.pins.models.lock().pin(&id, model.clone());
-    }
     let endpoint = context.attempt.booking.as_ref().and_then(|booking| booking.endpoint.clone());
     if let Some((name, endpoint)) = tied.tie.name_of(model, &id).zip(endpoint) {
-        parts.pins.engines.lock().pin(&name, endpoint);
+        parts.remembered.engines.lock().pin(&name, endpoint);
+    }
+    if tied.tie.stores() {
+        parts.remembered.made(&id, model, context.ruled.reserved);
+        context.answer.stored = Some(Stored::Made(id));
     }
 }

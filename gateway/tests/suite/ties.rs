@@ -84,7 +84,7 @@ async fn a_stored_response_is_asked_of_the_engine_that_stores_it() {
 }
 
 /// As the libraries of clients ask: they name no model.
-async fn ask_without_model(
+pub(crate) async fn ask_without_model(
     world: &World,
     key: &[(&str, &str)],
     method: &str,
@@ -113,18 +113,61 @@ async fn a_stored_response_needs_no_name_of_its_model() {
             assert_eq!((answer.status(), by(&answer)), (200, by(&made)), "{method} {path}");
         }
     }
-    let unknown = ask_without_model(&world, &[], "GET", "/v1/responses/resp_x").await;
-    assert_eq!(unknown.status(), 404);
-    assert_eq!(unknown.json()["error"]["code"], "response_not_found");
-    assert!(unknown.text().contains("X-Model-ID"), "{}", unknown.text());
+    world.desk.wake("m");
+    world.desk.wake("n");
+    assert_unknown(&ask_without_model(&world, &[], "GET", "/v1/responses/resp_x").await);
+}
+
+fn assert_unknown(answer: &Answer) {
+    assert_eq!(answer.status(), 404);
+    assert_eq!(answer.json()["error"]["code"], "response_not_found");
+    assert!(answer.text().contains("X-Model-ID"), "{}", answer.text());
 }
 
 #[tokio::test]
 async fn a_response_that_another_gateway_saw_made_is_of_the_only_model_that_stores_any() {
     let (_engines, addresses) = engines().await;
-    let world = gateway("vllm", &addresses);
+    let models = [("m", "vllm"), ("asleep", "vllm"), ("l", "llamacpp"), ("o", "ollama")];
+    let models =
+        models.map(|(name, backend)| Served::new(model(name, None).effective, backend, "", 0));
+    let world = World::new(addresses[0], models.into());
+    world.desk.spread(Strategy::RoundRobin, &addresses);
+    for awake in ["m", "l", "o"] {
+        world.desk.wake(awake);
+    }
     let answer = ask_without_model(&world, &[], "GET", "/v1/responses/resp_c").await;
     assert_eq!((answer.status(), by(&answer).as_str()), (200, "c"));
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_made_wakes_no_model() {
+    let (_engines, addresses) = engines().await;
+    let world = gateway("vllm", &addresses);
+    for (method, more) in FOLLOW_UPS {
+        let path = format!("/v1/responses/resp_x{more}");
+        assert_unknown(&ask_without_model(&world, &[], method, &path).await);
+    }
+    assert_eq!(world.desk.booked(), 0);
+    // Whoever names the model wants it to be asked.
+    let named = ask(&world, "GET", "/v1/responses/resp_c", "").await;
+    assert_eq!((named.status(), by(&named).as_str()), (200, "c"));
+}
+
+#[tokio::test]
+async fn an_engine_that_keeps_no_responses_is_not_woken_for_one() {
+    let (_engines, addresses) = engines().await;
+    for backend in ["llamacpp", "ollama"] {
+        let world = gateway(backend, &addresses);
+        let made = ask(&world, "POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#).await;
+        assert_eq!(made.status(), 200);
+        for (method, more) in FOLLOW_UPS {
+            let path = format!("/v1/responses/resp_a{more}");
+            let answer = ask(&world, method, &path, "").await;
+            assert_eq!(answer.json()["error"]["code"], "api_not_served", "{backend} {path}");
+            assert_unknown(&ask_without_model(&world, &[], method, &path).await);
+        }
+        assert_eq!(world.desk.booked(), 1, "{backend}");
+    }
 }
 
 #[tokio::test]
@@ -147,20 +190,27 @@ async fn a_stored_response_of_a_model_that_a_caller_may_not_use_is_unknown_to_it
     assert_eq!(engine.requests().len(), 2);
 }
 
+/// A gateway whose caller has so many tokens a minute.
+pub(crate) fn counting(engine: SocketAddr, tokens: u32) -> World {
+    let file = format!(
+        "callers: [{{name: a, limits: {{tokensPerMinute: {tokens}}}, \
+        sha256: 2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90}}]"
+    );
+    let rules = Rules {
+        keys: Some(Keys::fixed(callers(&file))),
+        accounts: Some(Accounts::new(Policy::default())),
+        default_max_tokens: 256,
+        ..Rules::default()
+    };
+    World::ruled(engine, vec![of_backend("vllm")], rules)
+}
+
 #[tokio::test]
 async fn to_look_at_a_stored_response_again_costs_no_tokens() {
     let made =
         r#"{"id":"resp_a","object":"response","usage":{"input_tokens":0,"output_tokens":80}}"#;
     let engine = Origin::answering(made).await.unwrap();
-    let file = "callers: [{name: a, limits: {tokensPerMinute: 100}, \
-        sha256: 2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90}]";
-    let rules = Rules {
-        keys: Some(Keys::fixed(callers(file))),
-        accounts: Some(Accounts::new(Policy::default())),
-        default_max_tokens: 256,
-        ..Rules::default()
-    };
-    let world = World::ruled(engine.address, vec![of_backend("vllm")], rules);
+    let world = counting(engine.address, 100);
     let key = [("Authorization", "Bearer alice"), ("X-Model-ID", "m")];
     let mut client = Client::connect(world.address).await.unwrap();
     let body = br#"{"model":"m","input":"Hi","max_output_tokens":80}"#;

@@ -1,37 +1,31 @@
 //! A gateway on a port of its own, with models whose engines are whatever a test says.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use flexinfer_core::effective::{Effective, Spoken};
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId};
-use flexinfer_core::openai::Liveness;
+use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::queueing::Policy;
-use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::{Preferences, Roster, Strategy};
+use flexinfer_core::routing::Preferences;
 use flexinfer_gateway::adapters::OnDemand;
 use flexinfer_gateway::labels::Labels;
 use flexinfer_gateway::lifecycle::Lifecycle;
 use flexinfer_gateway::metrics::Metrics;
-use flexinfer_gateway::parts::{Limits, Parts, pins};
+use flexinfer_gateway::parts::{Limits, Parts};
 use flexinfer_gateway::proxy::Proxy;
-use flexinfer_gateway::queues::{Booking, Dispatch, Wish};
+use flexinfer_gateway::remembered::Remembered;
 use flexinfer_gateway::replay::Budget;
 use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::secrets::Secrets;
 use flexinfer_gateway::server::{self, Entrance, Running};
 use flexinfer_gateway::tls::{Certificates, TlsFiles, Trust};
 use flexinfer_telemetry::traces::Tracer;
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use parking_lot::Mutex;
-use tokio::sync::watch;
+
+use crate::desk::{Counter, Desk};
 
 /// How long a state may take to come about on a slow machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
@@ -88,184 +82,6 @@ pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
         parked: false,
     };
     Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)
-}
-
-/// Hands out slots on engines that tests set up; the gate makes requests wait.
-pub(crate) struct Desk {
-    engines: Mutex<HashMap<String, SocketAddr>>,
-    open: watch::Sender<bool>,
-    next: AtomicU64,
-    held: Arc<AtomicUsize>,
-    waiting: Arc<AtomicUsize>,
-    booked: AtomicUsize,
-    rebooked: AtomicUsize,
-    /// Several engines to choose from, for all models.
-    roster: Arc<Mutex<Option<Roster<EndpointId>>>>,
-    /// What requests asked for, in their order.
-    wishes: Mutex<Vec<Wish>>,
-    /// Where a request goes whose first engine took no connection.
-    spare: Mutex<Option<SocketAddr>>,
-}
-
-fn endpoint(address: &SocketAddr) -> EndpointId {
-    EndpointId(address.to_string().into())
-}
-
-/// Counts one for as long as it lives.
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Desk {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            engines: Mutex::default(),
-            open: watch::Sender::new(true),
-            next: AtomicU64::new(1),
-            held: Arc::default(),
-            waiting: Arc::default(),
-            booked: AtomicUsize::new(0),
-            rebooked: AtomicUsize::new(0),
-            roster: Arc::default(),
-            wishes: Mutex::default(),
-            spare: Mutex::default(),
-        })
-    }
-
-    /// Requests wait from now on.
-    pub(crate) fn close(&self) {
-        self.open.send_replace(false);
-    }
-
-    /// Requests wait no more.
-    pub(crate) fn open(&self) {
-        self.open.send_replace(true);
-    }
-
-    pub(crate) fn set_engine(&self, model: &str, address: SocketAddr) {
-        self.engines.lock().insert(model.to_owned(), address);
-    }
-
-    /// Requests for the model are refused as if its queue were full.
-    pub(crate) fn forget_engine(&self, model: &str) {
-        self.engines.lock().remove(model);
-    }
-
-    pub(crate) fn set_spare(&self, address: SocketAddr) {
-        *self.spare.lock() = Some(address);
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn booked(&self) -> usize {
-        self.booked.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn rebooked(&self) -> usize {
-        self.rebooked.load(Ordering::SeqCst)
-    }
-
-    /// Requests for all models are spread over these engines.
-    pub(crate) fn spread(&self, strategy: Strategy, engines: &[SocketAddr]) {
-        let mut roster = Roster::new(strategy, None);
-        let ids: Vec<_> = engines.iter().map(endpoint).collect();
-        roster.set_members(ids.clone());
-        for id in &ids {
-            roster.set_open(id, true);
-        }
-        *self.roster.lock() = Some(roster);
-    }
-
-    /// One of them, chosen as on a cluster.
-    fn chosen(&self, served: &Arc<Served>, wish: &Wish) -> Option<Booking> {
-        let id = self.roster.lock().as_mut()?.book(wish)?;
-        let number = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
-        let (held, roster, booked) =
-            (Counted::new(&self.held), Arc::clone(&self.roster), id.clone());
-        let address = id.0.parse().unwrap();
-        let mut booking = Booking::new(number, Arc::clone(served), address, move |_| {
-            drop(held);
-            if let Some(roster) = roster.lock().as_mut() {
-                roster.finish(&booked);
-            }
-        });
-        booking.endpoint = Some(id);
-        Some(booking)
-    }
-
-    pub(crate) fn wishes(&self) -> Vec<Wish> {
-        self.wishes.lock().clone()
-    }
-
-    fn slot(&self, served: Arc<Served>, address: SocketAddr) -> Booking {
-        let id = BookingId(self.next.fetch_add(1, Ordering::SeqCst));
-        let held = Counted::new(&self.held);
-        let mut booking = Booking::new(id, served, address, move |_| drop(held));
-        booking.endpoint = Some(endpoint(&address));
-        booking
-    }
-}
-
-/// The desk as the gateway sees it.
-struct Counter(Arc<Desk>);
-
-impl Dispatch for Counter {
-    fn book(
-        &self,
-        served: Arc<Served>,
-        wish: Wish,
-    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
-        let desk = Arc::clone(&self.0);
-        async move {
-            let waiting = Counted::new(&desk.waiting);
-            let mut open = desk.open.subscribe();
-            let _ = open.wait_for(|open| *open).await;
-            drop(waiting);
-            desk.booked.fetch_add(1, Ordering::SeqCst);
-            desk.wishes.lock().push(wish.clone());
-            if let Some(booking) = desk.chosen(&served, &wish) {
-                return Ok(booking);
-            }
-            let address = desk.engines.lock().get(served.name()).copied();
-            match address {
-                Some(address) => Ok(desk.slot(served, address)),
-                None => Err(Rejection::QueueFull { model: served.effective.id.clone(), limit: 0 }),
-            }
-        }
-        .boxed()
-    }
-
-    fn rebook(
-        &self,
-        failed: Booking,
-        wish: Wish,
-    ) -> BoxFuture<'static, Result<Booking, Rejection>> {
-        let desk = Arc::clone(&self.0);
-        async move {
-            desk.rebooked.fetch_add(1, Ordering::SeqCst);
-            desk.wishes.lock().push(wish);
-            let address = desk.spare.lock().unwrap_or(failed.address);
-            Ok(desk.slot(Arc::clone(&failed.served), address))
-        }
-        .boxed()
-    }
 }
 
 /// How a test's gateway is to be.
@@ -353,6 +169,7 @@ impl World {
         let metrics = Metrics::new().unwrap();
         let certificates = tls.map(|files| Certificates::follow(&files, &metrics).unwrap());
         metrics.know(fleet.listed().map(|model| model.name()));
+        let awake = Arc::clone(&desk);
         let proxy = Proxy::new(Parts {
             fleet: Arc::new(ArcSwap::from_pointee(fleet)),
             dispatch: Arc::new(Counter(Arc::clone(&desk))),
@@ -360,8 +177,8 @@ impl World {
             rules,
             queue,
             routing: Preferences::default(),
-            pins: pins(),
-            liveness: Arc::new(|_| Liveness { ready: false, phase: "Idle", load: 0 }),
+            remembered: Remembered::default(),
+            liveness: Arc::new(move |model| awake.liveness(model)),
             labels: Labels::default(),
             limits,
             budget: Arc::clone(&budget),

@@ -72,6 +72,8 @@ pub enum Key {
     Context,
     /// The response that this one goes on from.
     PreviousResponseId,
+    /// Whether the engine answers at once, and goes on.
+    Background,
     /// Whatever else there is.
     #[serde(other)]
     Other,

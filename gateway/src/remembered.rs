@@ -1,0 +1,54 @@
+//! What answers told, for later requests that name it: which engine has what; and of a stored response, which model
+//! made it, and what was charged for it.
+
+use flexinfer_core::ids::{EndpointId, ModelId};
+use flexinfer_core::limits::Paid;
+use flexinfer_core::routing::Pins;
+use parking_lot::Mutex;
+
+/// Things of which it is known which engine has them; never more than has room in a few tens of megabytes.
+const PINS: usize = 100_000;
+
+/// What answers told.
+pub struct Remembered {
+    /// Which engine has what.
+    pub(crate) engines: Mutex<Pins<EndpointId>>,
+    /// The stored responses that were seen made, by their ids.
+    responses: Mutex<Pins<Made>>,
+}
+
+/// A stored response.
+#[derive(Clone, Debug)]
+struct Made {
+    model: ModelId,
+    paid: Paid,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { engines: Mutex::new(Pins::new(PINS)), responses: Mutex::new(Pins::new(PINS)) }
+    }
+}
+
+impl Remembered {
+    /// `model` is making the response `id`, for which so many tokens are reserved.
+    pub(crate) fn made(&self, id: &str, model: &ModelId, reserved: u64) {
+        let made = Made { model: model.clone(), paid: Paid { reserved, tokens: 0 } };
+        self.responses.lock().pin(id, made);
+    }
+
+    /// The model that made the response `id`, if that was seen here.
+    pub(crate) fn maker(&self, id: &str) -> Option<ModelId> {
+        self.responses.lock().holder_mut(id).map(|made| made.model.clone())
+    }
+
+    /// The response `id` has taken so many tokens so far: what was charged for it before, where that is known. From
+    /// now on those count as charged.
+    pub(crate) fn took(&self, id: &str, tokens: u64) -> Option<Paid> {
+        let mut responses = self.responses.lock();
+        let paid = &mut responses.holder_mut(id)?.paid;
+        let before = *paid;
+        paid.tokens = before.tokens.max(tokens);
+        Some(before)
+    }
+}
