@@ -1,6 +1,7 @@
 //! The controller on a real control plane, before engines that are processes.
 
 mod artifacts;
+mod contested;
 mod deleting;
 mod desk;
 mod hub;

@@ -115,3 +115,23 @@ async fn a_member_whose_deployment_is_refused_is_told_of_and_takes_the_gpu_from_
     pair.desk.until("as it shall be", forbidden, applied_is("True", "Applied")).await;
     pair.ask(forbidden).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_whose_service_cannot_be_stored_costs_its_neighbour_nothing() {
+    let mut pair = Pair::of(World::new().await).await;
+    let middleman = Middleman::before(pair.desk.world()).await;
+    let [failing, neighbour] = NAMES;
+    middleman.rule(|call: &Call| {
+        if call.writes() && call.path.ends_with("/services/a") {
+            let answer = refusal(500, "InternalError", "etcdserver: request timed out");
+            return Treatment::Answered(answer);
+        }
+        Treatment::Pass
+    });
+    pair.start_controller(&middleman.kubeconfig());
+    pair.ask(neighbour).await;
+    let status = pair.desk.until_phase(failing, Phase::Idle).await;
+    assert_eq!(applied(&status), Some(("True".to_owned(), "Applied".to_owned())), "it may pass");
+    middleman.rule(|_| Treatment::Pass);
+    pair.ask(failing).await;
+}
