@@ -10,6 +10,9 @@ use crate::moment::Moment;
 /// How long it is told.
 const TOLD: Duration = Duration::from_secs(600);
 
+/// The most that is named of who wrote what, in characters, so that there is room for what to do about it.
+const NAMED: usize = 160;
+
 /// Put-backs in a row from which on it is told that they go on.
 const MANY: u32 = 3;
 
@@ -40,7 +43,8 @@ impl Dispute {
         }
         let said: Vec<String> =
             others.iter().map(|(who, field)| format!("{who} wrote {field}")).collect();
-        let said = if said.is_empty() { "it is not known who".to_owned() } else { said.join(", ") };
+        let said = line(&said.join(", "), NAMED);
+        let said = if said.is_empty() { "it is not known who".to_owned() } else { said };
         let told = if goes_on {
             let instead = instead(others);
             format!(

@@ -127,6 +127,8 @@ fn a_dispute_names_who_wrote_which_field_and_what_to_do() {
         replicas.contains("or give the Model `flexinfer.ai/autoscaler: external`"),
         "{replicas}"
     );
+    let many = [image[0]; 20];
+    assert!(told(&many, 3).unwrap().contains("keep it from"), "what to do is cut off");
     assert_eq!(told(&[], 1), None);
     assert!(told(&[], 3).unwrap().contains("it is not known who"));
 }
