@@ -119,16 +119,34 @@ impl Reconciler {
                 None => Ok(Wrote::Nothing),
             },
             WantedEngine::Tried { deployment, step } => {
-                let deployments: Api<Deployment> = self.writer.api(&member.id);
-                self.writer.try_apply(&deployments, &deployment, there).await?;
-                if let Some((replicas, there)) = step.zip(there) {
-                    self.scale(member, there, Scaling { replicas, version: None, dry_run: true })
-                        .await?;
+                match self.try_engine(member, &deployment, step).await {
+                    // What of it costs nobody anything is done, to find out at least that.
+                    Err(error) if error.is_untried() => {
+                        let mut asleep = *deployment;
+                        asleep.spec.replicas = asleep.spec.replicas.map(|_| 0);
+                        self.apply_deployment(member, &asleep).await?;
+                    }
+                    tried => tried?,
                 }
                 Ok(Wrote::Nothing)
             }
             WantedEngine::AsItIs | WantedEngine::Nothing => Ok(Wrote::Nothing),
         }
+    }
+
+    /// Whether the writes would be taken that start an engine; nothing is changed.
+    async fn try_engine(
+        &self,
+        member: &Member,
+        deployment: &Deployment,
+        step: Option<u32>,
+    ) -> Result<(), Error> {
+        let there = member.deployment.as_deref();
+        let deployments: Api<Deployment> = self.writer.api(&member.id);
+        self.writer.try_apply(&deployments, deployment, there).await?;
+        let Some((replicas, there)) = step.zip(there) else { return Ok(()) };
+        let trial = Scaling { replicas, version: None, dry_run: true };
+        self.scale(member, there, trial).await.map(drop)
     }
 
     /// The Deployment as it was written, where it was not as wanted.

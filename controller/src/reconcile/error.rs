@@ -76,6 +76,13 @@ impl Error {
         Some(all.filter(|(who, _)| ![FIELD_MANAGER, SCALER].contains(&who.as_str())).collect())
     }
 
+    /// Whether a trial could not be made: a webhook that has effects of its own cannot be asked without them.
+    pub(super) fn is_untried(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        matches!(&**source, kube::Error::Api(status)
+            if status.code == 400 && status.message.contains("does not support dry run"))
+    }
+
     /// Whether the server was asked and did not do it: to ask for the same at once would cost others their turn. After
     /// a conflict nothing is wrong, and a server that cannot be reached does nothing at all.
     pub(super) fn was_asked(&self) -> bool {

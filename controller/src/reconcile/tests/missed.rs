@@ -1,7 +1,8 @@
 //! Writes that fail: whose they are waits, nobody else does.
 
 use flexinfer_core::planning::group::Record;
-use flexinfer_core::planning::writing::Writing;
+use flexinfer_core::planning::writing::{Part, Writing};
+use flexinfer_testkit::eventually_async;
 
 use super::*;
 
@@ -108,4 +109,29 @@ async fn an_engine_is_put_to_sleep_although_its_files_are_refused_in_that_pass()
     let left = scene.server.object("deployments/m").unwrap();
     assert_eq!(left["spec"]["replicas"], 0);
     assert_eq!(left["spec"]["template"], made["spec"]["template"], "its files are not there");
+}
+
+#[tokio::test]
+async fn a_deployment_that_was_refused_is_made_although_no_trial_can_be_made() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    let untried = "admission webhook \"billing\" does not support dry run";
+    scene.server.rule(move |call| match call {
+        call if call.is_trial() => Some(refusal(400, "BadRequest", untried)),
+        call => call.writes("deployments/m").then(|| refusal(403, "Forbidden", "no budget")),
+    });
+    scene.pass().await;
+    assert_eq!(scene.status_of("m"), None, "the next pass tells it");
+    scene.pass().await;
+    assert_eq!(scene.status_of("m").unwrap()["phase"], "Failed");
+
+    scene.server.rule(move |call| call.is_trial().then(|| refusal(400, "BadRequest", untried)));
+    // Tried again after a while, and told by the pass after that.
+    let well = async || {
+        scene.pass().await;
+        scene.status_of("m").unwrap()["phase"] == "Idle"
+    };
+    assert!(eventually_async(Duration::from_secs(60), well).await, "it is never made");
+    assert_eq!(scene.server.object("deployments/m").unwrap()["spec"]["replicas"], 0);
+    let sight = scene.world.sight(&scene.group).unwrap();
+    assert!(!sight.members[0].writing.is_refused(Part::Engine));
 }

@@ -24,7 +24,12 @@ pub(super) struct Call {
 impl Call {
     /// Whether it changes this object.
     pub(super) fn writes(&self, object: &str) -> bool {
-        self.method != Method::GET && self.object == object && !self.query.contains("dryRun")
+        self.method != Method::GET && self.object == object && !self.is_trial()
+    }
+
+    /// Whether it only asks what would become of it.
+    pub(super) fn is_trial(&self) -> bool {
+        self.query.contains("dryRun=All")
     }
 }
 
@@ -95,13 +100,14 @@ impl Server {
         if call.method == Method::POST {
             return (201, call.body);
         }
+        let trial = call.is_trial();
         let mut object = objects.get(path).cloned().unwrap_or_else(|| json!({}));
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or("0");
         let version = version.parse::<u64>().unwrap() + 1;
         merge(&mut object, call.body);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         object["metadata"]["namespace"] = json!("default");
-        if !call.query.contains("dryRun") {
+        if !trial {
             objects.insert(path.to_owned(), object.clone());
         }
         (200, object)
