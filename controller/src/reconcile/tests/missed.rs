@@ -2,7 +2,6 @@
 
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::writing::{Part, Writing};
-use flexinfer_testkit::eventually_async;
 
 use super::*;
 

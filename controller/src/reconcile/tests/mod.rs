@@ -1,5 +1,6 @@
 //! Passes over a group before an API server that does not take everything.
 
+mod again;
 mod missed;
 mod put_back;
 mod server;
@@ -7,6 +8,7 @@ mod server;
 use flexinfer_core::ids::ModelId;
 use flexinfer_core::planning::objects::Images;
 use flexinfer_crds::{Model, keys};
+use flexinfer_testkit::eventually_async;
 use prometheus::Registry;
 use serde_json::{Value, json};
 

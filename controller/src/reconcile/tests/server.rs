@@ -72,6 +72,12 @@ impl Server {
         self.calls.lock().iter().filter(|call| call.writes(object)).count()
     }
 
+    /// How often it was asked what would become of this object.
+    pub(super) fn trials(&self, object: &str) -> usize {
+        let calls = self.calls.lock();
+        calls.iter().filter(|call| call.is_trial() && call.object == object).count()
+    }
+
     async fn answer(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();

@@ -1,0 +1,49 @@
+//! What is refused again and again is tried ever less often, whatever comes between.
+
+use super::*;
+
+/// How often `object` of the only model is tried to be written while it is looked at all the time, and the most that
+/// waits which double allow.
+async fn tries(scene: &Scene, object: &str) -> (usize, usize) {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        scene.pass().await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // At 0, 1, 3 seconds, and so on.
+    let seconds = usize::try_from(begun.elapsed().as_secs().ilog2()).unwrap();
+    (scene.server.writes(object), 2 + seconds)
+}
+
+#[tokio::test]
+async fn a_deployment_of_which_only_the_trial_is_taken_is_tried_ever_less_often() {
+    let pinned = json!({ "backend": "simulator", "serverless": { "minReplicas": 1 } });
+    let scene = Scene::of(&[("m", pinned)]);
+    scene.server.rule(|call| {
+        call.writes("deployments/m").then(|| refusal(403, "Forbidden", "not for real"))
+    });
+    let (tries, most) = tries(&scene, "deployments/m").await;
+    assert!(tries >= 2 && tries <= most, "{tries} times");
+    assert!(scene.server.trials("deployments/m") >= 1, "it was never tried");
+}
+
+#[tokio::test]
+async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    let mut deleted = model("m", &json!({ "backend": "simulator" }));
+    let now = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleted.metadata.deletion_timestamp = Some(now);
+    deleted.metadata.resource_version = Some("2".to_owned());
+    scene.server.put("models/m", serde_json::to_value(&deleted).unwrap());
+    scene.world.wrote_model(deleted);
+    scene.server.rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "kept")));
+    let (tries, most) = tries(&scene, "models/m").await;
+    assert!(tries >= 2 && tries <= most, "{tries} times");
+    scene.server.rule(|_| None);
+    let removed = async || {
+        scene.pass().await;
+        let model = scene.server.object("models/m").unwrap();
+        model["metadata"]["finalizers"].as_array().is_some_and(Vec::is_empty)
+    };
+    assert!(eventually_async(Duration::from_secs(60), removed).await, "it is never let go");
+}
