@@ -62,22 +62,40 @@ async fn a_wish_of_its_own_is_written_at_once_and_is_no_dispute() {
     meddle(&scene, "kyverno");
     scene.pass().await;
     meddle(&scene, "kyverno");
+    scene.server.rule(|call| {
+        let polite = call.writes("deployments/m") && !call.query.contains("force=true");
+        polite.then(|| conflict("hpa", ".spec.replicas"))
+    });
     let sight = scene.world.sight(&scene.group).unwrap();
     let member = &sight.members[0];
-    let there = member.deployment.as_deref().unwrap();
     let before = scene.server.writes("deployments/m");
-    let mut wanted = there.clone();
-    scene
-        .reconciler
-        .apply_engine(member, WantedEngine::Deployment(Box::new(wanted.clone())))
-        .await
-        .unwrap();
+    let engine = async |replicas: i32| {
+        let mut wanted = member.deployment.as_deref().unwrap().clone();
+        wanted.spec.replicas = Some(replicas);
+        let wanted = WantedEngine::Deployment(Box::new(wanted));
+        scene.reconciler.apply_engine(member, wanted).await.unwrap();
+    };
+    engine(0).await;
     assert_eq!(scene.server.writes("deployments/m"), before, "it waits");
-    wanted.spec.replicas = Some(1);
-    scene
-        .reconciler
-        .apply_engine(member, WantedEngine::Deployment(Box::new(wanted)))
-        .await
-        .unwrap();
+    engine(1).await;
     assert!(scene.server.writes("deployments/m") > before, "scaled at once");
+    let later = scene.world.sight(&scene.group).unwrap();
+    assert_eq!(later.members[0].dispute, None, "replicas that are its own again, say");
+}
+
+#[tokio::test]
+async fn a_claim_that_somebody_else_wrote_before_is_no_dispute() {
+    let config = json!({ "ggufFile": "m.gguf" });
+    let spec =
+        json!({ "backend": "llamacpp", "image": "it:1", "source": "HF://a/b", "config": config });
+    let scene = Scene::of(&[("m", spec)]);
+    let claim = "persistentvolumeclaims/m-cache";
+    scene.server.rule(move |call| {
+        let polite = call.writes(claim) && !call.query.contains("force=true");
+        polite.then(|| conflict("kubectl-patch", ".spec.resources.requests.storage"))
+    });
+    scene.pass().await;
+    assert!(scene.server.object(claim).is_some());
+    let sight = scene.world.sight(&scene.group).unwrap();
+    assert_eq!(sight.members[0].dispute, None);
 }
