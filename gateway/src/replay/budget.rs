@@ -2,7 +2,8 @@
 //! gives them back.
 //!
 //! Nobody holds more than is left free for all others: one caller alone half of all, two a third each. So there
-//! is always room for one more. What is short is not looked at, and costs no look at its caller.
+//! is always room for one more. What is short counts apart, so that a caller's long bodies leave room for its short
+//! ones; and it counts for nobody, and costs no look at its caller, while there is plenty.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,8 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flexinfer_core::callers::Caller;
 use parking_lot::Mutex;
 
-/// A body counts for its caller once it is longer than this, in bytes.
+/// A body is long once it is longer than this, in bytes.
 const SHORT: u64 = 64 * 1024;
+
+/// While not more than this part of the budget is held, in all, what is short counts for nobody.
+const PLENTY: u64 = 4;
 
 /// The bound on all bodies held together (`--max-buffered-bytes`).
 #[derive(Debug)]
@@ -34,10 +38,30 @@ pub enum Whose {
     Peer(IpAddr),
 }
 
-#[derive(Debug, Default)]
+/// The bodies that count for one caller.
+#[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    bytes: u64,
+    short: u64,
+    long: u64,
     bodies: usize,
+}
+
+impl Share {
+    /// The bytes of those that are as short or as long as one of `bytes` bytes.
+    fn alike(&mut self, bytes: u64) -> &mut u64 {
+        if bytes > SHORT { &mut self.long } else { &mut self.short }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        *self.alike(bytes) += bytes;
+        self.bodies += 1;
+    }
+
+    fn remove(&mut self, bytes: u64) {
+        let alike = self.alike(bytes);
+        *alike = alike.saturating_sub(bytes);
+        self.bodies = self.bodies.saturating_sub(1);
+    }
 }
 
 impl Whose {
@@ -75,29 +99,33 @@ impl Budget {
 
     /// A guard that holds nothing yet, for a body of `whose`.
     pub fn open(self: &Arc<Self>, whose: Option<Whose>) -> Held {
-        Held { budget: Arc::clone(self), bytes: 0, whose, counted: 0 }
+        Held { budget: Arc::clone(self), bytes: 0, whose, counted: None }
     }
 
-    fn take(&self, bytes: u64) -> bool {
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.saturating_add(bytes) <= self.limit;
-        if !fits {
+    /// Takes `bytes`, if there are as many: what is held then.
+    fn take(&self, bytes: u64) -> Option<u64> {
+        let held = self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if held > self.limit {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
         }
-        fits
+        Some(held)
     }
 
-    /// Counts `bytes` more for `whose`, which are taken already, unless they were more than is left then.
-    fn count(&self, whose: &Whose, bytes: u64, begun: bool) -> bool {
+    /// Counts a body of `bytes` for `whose`, which are taken already, in place of the `before` that counted of it,
+    /// unless it were more than is left then.
+    fn count(&self, whose: &Whose, bytes: u64, before: Option<u64>) -> bool {
         let mut shares = self.shares.lock();
-        let (known, bodies) = shares.get(whose).map_or((0, 0), |share| (share.bytes, share.bodies));
-        let alone = self.narrow && bodies == usize::from(begun);
+        let mut share = shares.get(whose).copied().unwrap_or_default();
+        if let Some(before) = before {
+            share.remove(before);
+        }
+        let alone = self.narrow && share.bodies == 0;
         let free = self.limit.saturating_sub(self.held());
-        let fits = alone || known.saturating_add(bytes) <= free;
+        let fits = alone || share.alike(bytes).saturating_add(bytes) <= free;
         if fits {
-            let share = shares.entry(whose.clone()).or_default();
-            share.bytes += bytes;
-            share.bodies += usize::from(!begun);
+            share.add(bytes);
+            shares.insert(whose.clone(), share);
         }
         fits
     }
@@ -105,8 +133,7 @@ impl Budget {
     fn uncount(&self, whose: &Whose, bytes: u64) {
         let mut shares = self.shares.lock();
         let Some(share) = shares.get_mut(whose) else { return };
-        share.bytes = share.bytes.saturating_sub(bytes);
-        share.bodies = share.bodies.saturating_sub(1);
+        share.remove(bytes);
         if share.bodies == 0 {
             shares.remove(whose);
         }
@@ -119,26 +146,23 @@ pub struct Held {
     budget: Arc<Budget>,
     bytes: u64,
     whose: Option<Whose>,
-    /// How many of the bytes count for its caller.
-    counted: u64,
+    /// How many of the bytes count for its caller, if they do.
+    counted: Option<u64>,
 }
 
 impl Held {
     /// Takes `bytes` more. False, and nothing taken, when the budget does not have them, or not for this caller.
     #[must_use]
     pub fn grow(&mut self, bytes: u64) -> bool {
-        if !self.budget.take(bytes) {
-            return false;
-        }
+        let Some(held) = self.budget.take(bytes) else { return false };
         let after = self.bytes + bytes;
-        if after > SHORT
-            && let Some(whose) = &self.whose
-        {
-            if !self.budget.count(whose, after - self.counted, self.counted > 0) {
+        let counts = self.counted.is_some() || after > SHORT || held > self.budget.limit / PLENTY;
+        if counts && let Some(whose) = &self.whose {
+            if !self.budget.count(whose, after, self.counted) {
                 self.budget.held.fetch_sub(bytes, Ordering::Relaxed);
                 return false;
             }
-            self.counted = after;
+            self.counted = Some(after);
         }
         self.bytes = after;
         true
@@ -148,10 +172,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.counted > 0
-            && let Some(whose) = &self.whose
-        {
-            self.budget.uncount(whose, self.counted);
+        if let Some((whose, counted)) = self.whose.as_ref().zip(self.counted) {
+            self.budget.uncount(whose, counted);
         }
     }
 }
@@ -198,7 +220,7 @@ mod tests {
         };
         assert_eq!((holds("a"), holds("b"), holds("c")), (6, 3, 1));
         let mut short = budget.open(Some(caller("a")));
-        assert!(short.grow(SHORT), "what is short is everybody's");
+        assert!(short.grow(SHORT), "her long ones leave room for what is short");
         let mut unknown = budget.open(None);
         assert!(unknown.grow(MIB), "who has no name has no share");
         drop((held, short, unknown));
@@ -206,6 +228,44 @@ mod tests {
         let mut growing = budget.open(Some(caller("a")));
         assert!((0..6).all(|_| growing.grow(MIB)) && !growing.grow(MIB));
         assert_eq!(budget.held(), 6 * MIB);
+    }
+
+    #[test]
+    fn short_bodies_of_one_caller_leave_room_for_those_of_others() {
+        let budget = Budget::new(16 * MIB, MIB);
+        let mut held: Vec<Held> = Vec::new();
+        let mut holds = |whose: &str, size: u64| {
+            let before = budget.held();
+            loop {
+                let mut body = budget.open(Some(caller(whose)));
+                // As they come, piece by piece.
+                if !(0..4).all(|_| body.grow(size / 4)) {
+                    break;
+                }
+                held.push(body);
+            }
+            budget.held() - before
+        };
+        let quarter = 4 * MIB;
+        assert_eq!(holds("a", SHORT), quarter + 6 * MIB, "a quarter, and half of the rest");
+        assert_eq!(holds("b", SHORT), 3 * MIB);
+        assert_eq!(holds("a", SHORT), 0);
+        assert_eq!(holds("a", MIB), MIB, "long ones count apart");
+        assert_eq!(holds("c", SHORT), MIB);
+        drop(held);
+        assert_eq!((budget.held(), budget.shares.lock().len()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_short_costs_no_look_at_its_caller_while_there_is_plenty() {
+        let budget = Budget::new(4 * MIB, MIB);
+        let mut held: Vec<Held> = (0..16).map(|_| budget.open(Some(caller("a")))).collect();
+        assert!(held.iter_mut().all(|body| body.grow(SHORT)));
+        assert!(budget.shares.lock().is_empty());
+        let mut next = budget.open(Some(caller("a")));
+        assert!(next.grow(1) && !budget.shares.lock().is_empty());
+        drop(next);
+        assert!(budget.shares.lock().is_empty());
     }
 
     #[test]
