@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::listed::listed;
+
 /// What a page may read of an answer beside its body.
 pub const EXPOSED: &str = "x-request-id, retry-after, x-flexinfer-error-code, x-flexinfer-maxtokens-clamped, \
                            x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
@@ -68,8 +70,7 @@ impl FromStr for Origins {
 
     /// Origins with commas between them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
-        texts.map(allowed).collect::<Result<_, _>>().map(Self)
+        listed(text, allowed).map(Self)
     }
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::listed::listed;
+
 /// The names that a gateway answers to, beside those that no site on the internet can have: addresses,
 /// names without a dot such as `localhost`, and what lies below `localhost` and `internal`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,19 @@ pub struct NoHost(String);
 const PRIVATE: [&str; 2] = [".localhost", ".internal"];
 
 impl Hosts {
+    /// All names by which a cluster's pods ask its Service `name` of `namespace`, where their names end with `domain`.
+    pub fn of_service(name: &str, namespace: &str, domain: &str) -> Result<Self, NoHost> {
+        let service = format!("{name}.{namespace}.svc");
+        format!("{name},{name}.{namespace},{service},{service}.{domain}").parse()
+    }
+
+    /// These, and `others` too.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// Whether a request may name `authority`, a host and perhaps a port.
     pub fn allows(&self, authority: &str) -> bool {
         let host = host(authority);
@@ -65,8 +80,7 @@ impl FromStr for Hosts {
 
     /// Names with commas between them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-        names.map(allowed).collect::<Result<_, _>>().map(Self)
+        listed(text, allowed).map(Self)
     }
 }
 
@@ -137,6 +151,31 @@ mod tests {
         ] {
             assert!(!hosts.allows(authority), "{authority}");
         }
+    }
+
+    #[test]
+    fn a_service_is_asked_by_every_name_that_its_cluster_has_for_it() {
+        let service = Hosts::of_service("proxy", "ai", "corp.test").expect("names");
+        let hosts = "llm.example.com".parse::<Hosts>().expect("a name").and(service);
+        for authority in [
+            "proxy:8080",
+            "proxy.ai",
+            "proxy.ai.svc:8080",
+            "proxy.ai.svc.corp.test",
+            "llm.example.com",
+        ] {
+            assert!(hosts.allows(authority), "{authority}");
+        }
+        for authority in [
+            "proxy.other",
+            "other.ai.svc",
+            "proxy.ai.svc.cluster.local",
+            "proxy.ai.svc.corp.test.evil.example",
+            "ai.svc",
+        ] {
+            assert!(!hosts.allows(authority), "{authority}");
+        }
+        assert!(Hosts::of_service("proxy", "ai", "http://x").is_err());
     }
 
     #[test]

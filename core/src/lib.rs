@@ -27,6 +27,7 @@ pub mod rewriting;
 
 pub mod callers;
 pub mod limits;
+mod listed;
 
 pub mod activation;
 pub mod loading;

@@ -1,9 +1,11 @@
 //! Whose models a gateway on a cluster serves, and what it is called.
 
+use std::mem;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flexinfer_core::hosts::Hosts;
 use flexinfer_telemetry::log;
 
 use super::reader::Reader;
@@ -48,7 +50,13 @@ impl ClusterSettings {
         let mut read = Reader::new(&environment);
         let scope = scope(&mut read, arguments);
         let mut serve = Settings::read(&mut read, &arguments.serve, &DEFAULTS);
-        serve.rules.engine_secrets_of = secrets_of(&scope, read.variable("POD_NAMESPACE"));
+        let own = read.variable("POD_NAMESPACE");
+        let service = service(&mut read, arguments, own.as_deref());
+        if let Some((hosts, service)) = serve.rules.hosts.as_mut().zip(service) {
+            *hosts = mem::take(hosts).and(service);
+            read.show("allowed-hosts", hosts.to_string());
+        }
+        serve.rules.engine_secrets_of = secrets_of(&scope, own);
         let settings = Self {
             serve,
             scope,
@@ -120,6 +128,24 @@ fn name<E: Fn(&str) -> Option<String>>(
     }
     read.show("gateway-name", name.as_str());
     name
+}
+
+/// The names of the gateway's own Service.
+fn service<E: Fn(&str) -> Option<String>>(
+    read: &mut Reader<'_, E>,
+    arguments: &KubernetesArguments,
+    namespace: Option<&str>,
+) -> Option<Hosts> {
+    let name = read.text("service-name", arguments.cluster.service_name.as_deref());
+    let domain = read.text("cluster-domain", arguments.cluster.cluster_domain.as_deref());
+    let domain = domain.as_deref().unwrap_or("cluster.local");
+    match Hosts::of_service(&name?, namespace.unwrap_or("default"), domain) {
+        Ok(hosts) => Some(hosts),
+        Err(error) => {
+            read.complain(format!("--service-name, --cluster-domain: {error}"));
+            None
+        }
+    }
 }
 
 fn upgrade_socket<E: Fn(&str) -> Option<String>>(

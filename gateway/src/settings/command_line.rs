@@ -91,6 +91,13 @@ pub struct ClusterArguments {
     /// [default: the machine's name]
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     pub gateway_name: Option<String>,
+    /// Service that this gateway is asked by, in the pod's namespace: its names in the cluster are allowed beside
+    /// those of --allowed-hosts [FLEXINFER_SERVICE_NAME] [default: none]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub service_name: Option<String>,
+    /// What the names of the cluster's Services end with [FLEXINFER_CLUSTER_DOMAIN] [default: cluster.local]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub cluster_domain: Option<String>,
     /// Unix socket where a gateway hands its sockets to the one that takes its place
     /// [FLEXINFER_UPGRADE_SOCKET] [default: none]
     #[arg(long, value_name = "PATH", help_heading = "Cluster")]

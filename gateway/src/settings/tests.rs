@@ -2,6 +2,8 @@
 
 use clap::{CommandFactory, Parser};
 
+use flexinfer_core::hosts::Hosts;
+
 use super::*;
 use crate::queues::Budgets;
 
@@ -164,6 +166,25 @@ fn the_pod_says_which_namespace_and_name_unless_somebody_else_does() {
     assert_eq!(settings.scope, Scope::Namespaces(vec!["a".into(), "b".into()]));
     assert_eq!(settings.name, "edge");
     assert_eq!(cluster(&["--all-namespaces"], &pod).unwrap().scope, Scope::All);
+}
+
+#[test]
+fn a_gateway_on_a_cluster_is_asked_by_the_names_of_its_service_too() {
+    let pod = [("POD_NAMESPACE", "ai"), ("FLEXINFER_SERVICE_NAME", "proxy")];
+    let hosts = |flags: &[&str]| cluster(flags, &pod).unwrap().serve.rules.hosts;
+    assert_eq!(hosts(&[]), None, "whom nobody restricts answers to any name");
+    let told = ["--allowed-hosts", "llm.example.com"];
+    let allows = |hosts: Option<Hosts>, name: &str| hosts.unwrap().allows(name);
+    for name in ["llm.example.com", "proxy.ai", "proxy.ai.svc:80", "proxy.ai.svc.cluster.local"] {
+        assert!(allows(hosts(&told), name), "{name}");
+    }
+    assert!(!allows(hosts(&told), "proxy.ai.example.com"));
+    let domain = [&told[..], &["--cluster-domain", "corp.test"]].concat();
+    assert!(allows(hosts(&domain), "proxy.ai.svc.corp.test"));
+    let shown = cluster(&told, &pod).unwrap().serve.page();
+    assert!(shown.contains("allowed-hosts = llm.example.com,proxy,proxy.ai,"), "{shown}");
+    let wrong = cluster(&["--cluster-domain", "a b"], &pod).unwrap_err().to_string();
+    assert!(wrong.contains("--cluster-domain"), "{wrong}");
 }
 
 #[test]
