@@ -5,9 +5,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -55,36 +56,39 @@ pub struct Pages {
     pub settings: Arc<Shown>,
     /// `/debug/models`: phases, residents, queues, last log lines.
     pub models: ModelsPage,
-    /// Who may see the debug pages.
+    /// Who may see them.
     pub guard: Guard,
 }
 
-/// Who may see the debug pages, which tell more than health and metrics do.
+/// Who may see the pages; the debug pages tell more than health and metrics do.
 #[derive(Clone)]
 pub enum Guard {
-    /// Whoever reaches the port.
+    /// Whoever reaches the port sees all of them.
     Open,
-    /// Whoever reaches it from this machine, by one of its names.
+    /// Whoever reaches it from this machine, by one of its names, sees all of them; nobody else sees any.
     Local(Hosts),
-    /// Whoever has a key for every model; nobody where there are no keys.
+    /// The debug pages are for whoever has a key for every model; for nobody where there are no keys.
     Keyed(Option<Arc<Keys>>),
 }
 
 impl Guard {
-    /// The answer to whoever may not.
+    /// The answer to whoever may not see any page: one that a browser shows to a site that led it here.
     fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
+        let Self::Local(hosts) = self else { return None };
+        let host = headers.get(HOST)?;
+        let named = host.to_str().unwrap_or_default();
+        if !named.is_empty() && hosts.allows(named) {
+            return None;
+        }
+        let host = String::from_utf8_lossy(host.as_bytes()).into_owned();
+        let rejection = Rejection::HostNotAllowed { host };
+        Some((StatusCode::FORBIDDEN, rejection.message()).into_response())
+    }
+
+    /// The answer to whoever may not see the debug pages.
+    fn debug_refusal(&self, headers: &HeaderMap) -> Option<Response> {
         match self {
-            Self::Open => None,
-            Self::Local(hosts) => {
-                let host = headers.get(HOST)?;
-                let named = host.to_str().unwrap_or_default();
-                if !named.is_empty() && hosts.allows(named) {
-                    return None;
-                }
-                let host = String::from_utf8_lossy(host.as_bytes()).into_owned();
-                let rejection = Rejection::HostNotAllowed { host };
-                Some((StatusCode::FORBIDDEN, rejection.message()).into_response())
-            }
+            Self::Open | Self::Local(_) => None,
             Self::Keyed(Some(keys)) => match caller(keys, headers) {
                 Ok(caller) if caller.models == Allowed::All => None,
                 Ok(_) => Some((StatusCode::FORBIDDEN, NOT_ALL).into_response()),
@@ -127,6 +131,7 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
         .route("/metrics", get(metrics))
         .route("/debug/config", get(config))
         .route("/debug/models", get(models))
+        .layer(middleware::from_fn_with_state(pages.guard.clone(), guarded))
         .with_state(pages);
     let task = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
@@ -134,6 +139,14 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
         }
     });
     Ok(Admin { address, task })
+}
+
+/// Whatever is asked of the port: pages to come are guarded as well.
+async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    match guard.refusal(request.headers()) {
+        Some(refusal) => refusal,
+        None => next.run(request).await,
+    }
 }
 
 async fn index() -> Html<&'static str> {
@@ -157,11 +170,11 @@ async fn metrics(State(pages): State<Pages>) -> Response {
 }
 
 async fn config(State(pages): State<Pages>, headers: HeaderMap) -> Response {
-    let refusal = pages.guard.refusal(&headers);
+    let refusal = pages.guard.debug_refusal(&headers);
     refusal.unwrap_or_else(|| Json(Shown::clone(&pages.settings)).into_response())
 }
 
 async fn models(State(pages): State<Pages>, headers: HeaderMap) -> Response {
-    let refusal = pages.guard.refusal(&headers);
+    let refusal = pages.guard.debug_refusal(&headers);
     refusal.unwrap_or_else(|| Json((pages.models)()).into_response())
 }

@@ -118,18 +118,20 @@ async fn where_anybody_reaches_the_port_only_key_holders_see_the_debug_pages() {
     assert_eq!(shown(own(), &[]).await, 200);
 }
 
+const PAGES: [&str; 6] = ["/", "/metrics", "/healthz", "/readyz", "/debug/config", "/debug/models"];
+
 #[tokio::test]
-async fn http_23_a_page_that_was_led_here_sees_no_debug_page() {
+async fn http_23_a_page_that_was_led_here_sees_no_page_of_the_admin_port() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, vec![model("m", None)]);
     let admin = guarded(&world, Guard::Local(Hosts::default()));
     for (host, status) in [("evil.example", 403), ("localhost", 200), ("127.0.0.1:9090", 200)] {
-        for page in ["/debug/config", "/debug/models"] {
+        for page in PAGES {
             let mut client = Client::connect(admin.address).await.unwrap();
             let bytes = format!("GET {page} HTTP/1.1\r\nHost: {host}\r\n\r\n");
             client.send(bytes.as_bytes()).await.unwrap();
             let answer = client.answer_to("GET").await.unwrap();
-            assert_eq!(answer.status(), status, "{host}: {}", answer.text());
+            assert_eq!(answer.status(), status, "{host}{page}: {}", answer.text());
         }
     }
 }
