@@ -85,6 +85,14 @@ impl Charged {
         }
     }
 
+    /// It has taken so many tokens so far, and goes on. An error where the caller has none left.
+    pub(crate) fn uses(&mut self, tokens: u64) -> Result<(), Limited> {
+        self.used(Used::Tokens(tokens));
+        let Some(charge) = &mut self.charge else { return Ok(()) };
+        let now = self.accounts.now();
+        self.accounts.ledger.lock().extend(charge, tokens, now)
+    }
+
     /// How the caller stood right after the charge.
     pub(crate) fn standing(&self) -> Standing {
         self.charge.as_ref().map(|charge| charge.standing).unwrap_or_default()

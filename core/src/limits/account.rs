@@ -190,6 +190,28 @@ impl Account {
         });
     }
 
+    /// A request that goes on has used `used` tokens so far: what is more than was reserved is charged now. What is in
+    /// the way of more, if nothing is left then.
+    pub(super) fn extend(
+        &mut self,
+        held: &mut Held,
+        model: &ModelId,
+        used: u64,
+        now: Moment,
+    ) -> Option<Limited> {
+        let (rate, reserved, spent) = held.tokens.as_mut()?;
+        let more = used.saturating_sub(*reserved);
+        if more == 0 {
+            return None;
+        }
+        let bucket = change_bucket(&mut self.tokens, model, |bucket| {
+            *spent = bucket.spend(rate.cost(more), now);
+            *bucket
+        });
+        *reserved = used;
+        refusal(held.kind.scope(), Unit::Tokens, *rate, bucket, 1, now)
+    }
+
     /// How many accounts these are.
     pub(super) fn count(&self) -> usize {
         1 + self.tokens.len()

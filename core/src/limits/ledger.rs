@@ -188,6 +188,18 @@ impl Ledger {
         }
     }
 
+    /// The request goes on and has used `used` tokens so far: what is more than was reserved is charged now. An error
+    /// where nothing is left then: for how long.
+    pub fn extend(&mut self, charge: &mut Charge, used: u64, now: Moment) -> Result<(), Limited> {
+        let mut limited = None;
+        for held in charge.held.iter_mut().flatten() {
+            if let Some(account) = self.holders.of_mut(held.kind, &held.name) {
+                limited = account.extend(held, &charge.model, used, now).or(limited);
+            }
+        }
+        limited.map_or(Ok(()), Err)
+    }
+
     /// The request is over: the tokens that it `used`, and not the reserved ones, are charged.
     pub fn settle(&mut self, charge: Charge, used: Used, now: Moment) {
         for held in charge.held.into_iter().flatten() {

@@ -7,12 +7,15 @@
 //! are escaped; a key of that name elsewhere (a tool called `usage`) has no token counts in it.
 
 mod counts;
+mod session;
 #[cfg(test)]
 mod tests;
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+
+pub use session::SessionUsage;
 
 use super::Dialect;
 use super::content_type::JSON;
@@ -111,12 +114,11 @@ impl UsageReader {
     pub fn for_answer(content_type: Option<&str>, content_encoding: Option<&str>) -> Option<Self> {
         let readable = content_type.is_some_and(readable);
         let plain = content_encoding.is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
-        (readable && plain).then(|| Self {
-            usage: Usage::default(),
-            finished: false,
-            pending: Vec::new(),
-            finders: &FINDERS,
-        })
+        (readable && plain).then(Self::new)
+    }
+
+    fn new() -> Self {
+        Self { usage: Usage::default(), finished: false, pending: Vec::new(), finders: &FINDERS }
     }
 
     /// The same for an answer of another dialect than OpenAI's. Anthropic's is read like OpenAI's.
