@@ -10,6 +10,7 @@ pub mod local;
 pub mod metrics;
 pub mod open_files;
 pub mod parts;
+mod pictures;
 pub mod proxy;
 pub mod queues;
 pub mod remembered;

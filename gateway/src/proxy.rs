@@ -25,7 +25,7 @@ use crate::stages::receive::Request;
 use crate::stages::settle::Ending;
 use crate::stages::{
     Stop, account, adapt, client_left, connect, dispatch, identify, judge, limit, lists, read,
-    receive, relay, resolve, respond, send, settle, tie, understand,
+    receive, relay, resolve, respond, send, sessions, settle, tie, understand,
 };
 
 /// The proxy that Pingora runs. Cheap to clone: each thread has one.
@@ -262,6 +262,7 @@ impl ProxyHttp for Proxy {
             send::unwatch(session, context);
         }
         tie::learn(&self.parts, piece.as_ref(), context);
+        sessions::follow(piece, context)?;
         relay::pass(&self.parts, piece, end, context);
         Ok(None)
     }

@@ -6,6 +6,8 @@ use flexinfer_core::limits::Paid;
 use flexinfer_core::routing::Pins;
 use parking_lot::Mutex;
 
+use crate::pictures::Pictures;
+
 /// Things of which it is known which engine has them; never more than has room in a few tens of megabytes.
 const PINS: usize = 100_000;
 
@@ -13,6 +15,8 @@ const PINS: usize = 100_000;
 pub struct Remembered {
     /// Which engine has what.
     pub(crate) engines: Mutex<Pins<EndpointId>>,
+    /// Which engine told whom of a picture.
+    pub(crate) pictures: Pictures,
     /// The stored responses that were seen made, by their ids.
     responses: Mutex<Pins<Made>>,
 }
@@ -26,7 +30,11 @@ struct Made {
 
 impl Default for Remembered {
     fn default() -> Self {
-        Self { engines: Mutex::new(Pins::new(PINS)), responses: Mutex::new(Pins::new(PINS)) }
+        Self {
+            engines: Mutex::new(Pins::new(PINS)),
+            pictures: Pictures::new(),
+            responses: Mutex::new(Pins::new(PINS)),
+        }
     }
 }
 

@@ -102,6 +102,18 @@ impl Rejection {
                 "no response {} is known here; if another gateway saw it made, name its model in the X-Model-ID header",
                 Echo(id)
             ),
+            Self::MakerGone { what } => format!(
+                "the engine that has {} is gone or does not answer, and nobody else has it; queue its prompt again",
+                Echo(what)
+            ),
+            Self::PictureUnknown { file } => format!(
+                "no engine is known here to have told you of a picture {}; ask for the history of its prompt first, or keep cookies",
+                Echo(file)
+            ),
+            Self::PictureUncertain { file } => format!(
+                "several engines told clients at your address of a picture {}, each of its own; keep cookies, or say who you are (clientId)",
+                Echo(file)
+            ),
             Self::ApiNotServed { name, path, hint } => {
                 let hint = hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 format!("model {} does not serve {}{hint}", Echo(name), Echo(path))

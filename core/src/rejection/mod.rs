@@ -88,6 +88,12 @@ pub enum Rejection {
     ApiNotServed { name: String, path: String, hint: Option<String> },
     /// Nothing says which model made this stored response.
     ResponseUnknown { id: String },
+    /// The engine that told of this picture or job is gone, or takes no requests.
+    MakerGone { what: String },
+    /// Nobody knows which of several engines told the client of this picture.
+    PictureUnknown { file: String },
+    /// Several engines told clients at one address of a picture of this name, and nothing says who asks.
+    PictureUncertain { file: String },
     /// A field has a value that it must not have (`PROXY_VALIDATE_REQUESTS`); `others` have too.
     ValidationFailed { field: &'static str, expected: &'static str, others: usize },
     /// The request does not fit into the model's context window.
@@ -225,6 +231,9 @@ impl Rejection {
             Self::ResponseUnknown { .. } => {
                 Terms::new(404, NOT_FOUND, "response_not_found").param("response_id")
             }
+            Self::MakerGone { .. } => Terms::new(410, NOT_FOUND, "maker_gone"),
+            Self::PictureUnknown { .. } => Terms::new(404, NOT_FOUND, "picture_unknown"),
+            Self::PictureUncertain { .. } => Terms::new(409, INVALID, "picture_uncertain"),
             Self::ValidationFailed { field, .. } => {
                 Terms::new(400, INVALID, "validation_error").param(field)
             }

@@ -89,14 +89,12 @@ fn example(name: RejectionName) -> Rejection {
         | RejectionName::InvalidField
         | RejectionName::InvalidForm
         | RejectionName::ConflictingModels) => example_of_body(body),
-        RejectionName::ModelNotFound => {
-            Rejection::ModelNotFound { name: "quen".into(), nearest: vec!["qwen".into()] }
-        }
-        RejectionName::ModelParked => Rejection::ModelParked { name: "qwen".into() },
-        RejectionName::ModelAmbiguous => Rejection::ModelAmbiguous {
-            name: "qwen".into(),
-            candidates: vec!["team-a/qwen".into(), "team-b/qwen".into()],
-        },
+        named @ (RejectionName::ModelNotFound
+        | RejectionName::ModelParked
+        | RejectionName::ModelAmbiguous) => example_of_name(named),
+        picture @ (RejectionName::MakerGone
+        | RejectionName::PictureUnknown
+        | RejectionName::PictureUncertain) => example_of_picture(picture),
         RejectionName::ApiNotServed => Rejection::ApiNotServed {
             name: "qwen".into(),
             path: "/v1/images/generations".into(),
@@ -107,6 +105,28 @@ fn example(name: RejectionName) -> Rejection {
         | RejectionName::RateLimited
         | RejectionName::NothingAllowed) => example_of_limiting(limiting),
         waiting => example_of_waiting_or_sending(waiting, model(), waited),
+    }
+}
+
+fn example_of_name(name: RejectionName) -> Rejection {
+    match name {
+        RejectionName::ModelNotFound => {
+            Rejection::ModelNotFound { name: "quen".into(), nearest: vec!["qwen".into()] }
+        }
+        RejectionName::ModelParked => Rejection::ModelParked { name: "qwen".into() },
+        _ => Rejection::ModelAmbiguous {
+            name: "qwen".into(),
+            candidates: vec!["team-a/qwen".into(), "team-b/qwen".into()],
+        },
+    }
+}
+
+fn example_of_picture(name: RejectionName) -> Rejection {
+    let file = "ComfyUI_00001_.png".to_owned();
+    match name {
+        RejectionName::MakerGone => Rejection::MakerGone { what: file },
+        RejectionName::PictureUnknown => Rejection::PictureUnknown { file },
+        _ => Rejection::PictureUncertain { file },
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Source {
     ClientId,
     /// A client that gives no id, as far as it can be told from others.
     Client,
+    /// What a client brings back that was given it by an answer.
+    Mark,
     /// A response that an endpoint stores.
     ResponseId,
     /// A job of ComfyUI.
@@ -39,7 +41,7 @@ pub enum Source {
 impl Source {
     /// Whether another endpoint cannot serve the request: the key is not passed on for load.
     pub fn binds(self) -> bool {
-        matches!(self, Self::ClientId | Self::Client)
+        matches!(self, Self::ClientId | Self::Client | Self::Mark)
     }
 }
 

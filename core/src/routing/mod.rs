@@ -10,12 +10,14 @@
 //! and its keys go to the next one until it is back.
 
 mod choice;
+mod comfy;
 mod key;
 mod labels;
 mod least_loaded;
 mod pins;
 mod preferences;
 mod prefix;
+mod readers;
 mod ring;
 mod roster;
 mod round_robin;
@@ -26,13 +28,15 @@ mod tests;
 mod tie;
 
 pub use choice::Rank;
+pub use comfy::{client_id, mark, picture};
 pub use key::{Key, Source};
 pub use labels::{LabelRouting, Member};
 pub use pins::Pins;
 pub use preferences::Preferences;
+pub use readers::{IdReader, StringsReader};
 pub use roster::{Roster, Wish};
 pub use said::{KeyLengths, Said};
-pub use tie::{Asked, IdReader, Tie, client_id, previous_response, stored_response};
+pub use tie::{Absence, Asked, KnownBy, Only, Tie, previous_response, stored_response};
 
 use choice::Choice;
 

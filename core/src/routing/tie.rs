@@ -4,29 +4,70 @@
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
 
+use super::comfy;
 use super::key::{Key as RingKey, Source};
 use crate::ids::ModelId;
 use crate::openai::facts::Key;
 use crate::openai::{Facts, apis};
-
-/// As much of an answer as is looked through for an id.
-const WHERE_IDS_STAND: usize = 8 * 1024;
 
 /// What a request is about, as far as that ties it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tie {
     /// By what its endpoint may be known, the most certain first: names for [`Pins`](super::Pins).
     pub names: Vec<String>,
-    /// An endpoint that answers 404 has it not, and another may.
-    pub ask_around: bool,
+    /// How an endpoint says that it has it not; another may.
+    pub ask_around: Option<Absence>,
     /// Its place on the ring where nobody is known.
     pub key: Option<RingKey>,
-    /// A later request without a client's id comes here too, by this name.
-    pub leaves: Option<String>,
+    /// Later requests of the same client come here too, by these names.
+    pub leaves: Vec<String>,
+    /// What it asks for, where no other endpoint has that.
+    pub only: Option<Only>,
+    /// The answer tells its client of pictures, each in a field of this name.
+    pub tells: Option<&'static str>,
+    /// Whether its client is to be given a mark, to come back with to the same endpoint.
+    pub marks: bool,
     /// The answer tells an id, in the field of this name, by which later requests are tied.
     pub told_as: Option<&'static str>,
+}
+
+/// How an answer says that its endpoint has not what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// By the status 404.
+    NotFound,
+    /// By `{}`, or by the status.
+    Nothing,
+}
+
+impl Absence {
+    /// Whether an answer with this status, and this length if it says one, says so.
+    pub fn is_told_by(self, status: u16, length: Option<u64>) -> bool {
+        status == 404 || (self == Self::Nothing && status == 200 && length == Some(2))
+    }
+}
+
+/// Something that one endpoint alone has, and by what that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// A picture or a job, as its client calls it.
+    pub what: String,
+    /// Which endpoint it is.
+    pub known_by: KnownBy,
+}
+
+/// By what it is known who has something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KnownBy {
+    /// The mark that its client came back with.
+    Mark,
+    /// Who took the job, which is remembered in [`Pins`](super::Pins) by this name. Others may be asked whether they did.
+    Job(String),
+    /// Where the client was that asks for the picture, which is remembered in [`Pins`](super::Pins) by this name.
+    Client(String),
+    /// Who told a client of the picture, which is remembered by this name ([`picture`](super::picture)).
+    Told(String),
 }
 
 /// What is known of a request that may be tied.
@@ -38,20 +79,12 @@ pub struct Asked<'a> {
     pub method: &'a str,
     /// Path and query for the engine.
     pub path: &'a str,
-    /// The id in its body that ties it: [`client_id`] or [`previous_response`].
+    /// The id in its body that ties it: [`client_id`](super::client_id) or [`previous_response`].
     pub told: Option<&'a str>,
     /// Who sends it: whatever tells clients apart that send no id.
     pub client: &'a str,
-}
-
-/// The client that a job of ComfyUI's names. Goes through all of `body`; one that is something else is for the engine
-/// to refuse.
-pub fn client_id(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Job {
-        client_id: Option<String>,
-    }
-    serde_json::from_slice::<Job>(body).ok()?.client_id
+    /// The mark that it brings from an answer ([`mark`](super::mark)).
+    pub mark: Option<&'a str>,
 }
 
 /// The response that `body`, which `facts` were read from, goes on from.
@@ -69,7 +102,7 @@ impl Tie {
     pub fn of(kind: apis::Tie, asked: &Asked<'_>) -> Self {
         match kind {
             apis::Tie::Response => Self::response(asked),
-            apis::Tie::ComfyClient => Self::comfy(asked),
+            apis::Tie::ComfyClient => comfy::tie(asked),
         }
     }
 
@@ -91,40 +124,16 @@ impl Tie {
         let name =
             id.or(asked.told.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
         Self {
-            ask_around: name.is_some(),
+            ask_around: name.is_some().then_some(Absence::NotFound),
             names: name.into_iter().collect(),
             told_as: creates.then_some("id"),
             ..Self::default()
         }
     }
-
-    /// A client that says who it is has one endpoint, by the ring. One that does not comes back to where
-    /// it was, or at least always to the same.
-    fn comfy(asked: &Asked<'_>) -> Self {
-        let told = parameter(asked.path, "clientId").or(asked.told.map(Cow::Borrowed));
-        let told = told.filter(|id| !id.is_empty());
-        let client = asked.name(Source::Client, asked.client);
-        let prompt = after(asked.path, "/history/").map(|id| asked.name(Source::PromptId, &id));
-        let names = match &told {
-            Some(_) => Vec::new(),
-            None => prompt.into_iter().chain([client.clone()]).collect(),
-        };
-        let creates = asked.method == "POST" && path(asked.path).ends_with("/prompt");
-        Self {
-            names,
-            ask_around: false,
-            key: Some(match &told {
-                Some(id) => RingKey::new(Source::ClientId, id),
-                None => RingKey::new(Source::Client, asked.client),
-            }),
-            leaves: told.map(|_| client),
-            told_as: creates.then_some("prompt_id"),
-        }
-    }
 }
 
 impl Asked<'_> {
-    fn name(&self, source: Source, id: &str) -> String {
+    pub(super) fn name(&self, source: Source, id: &str) -> String {
         name(self.model, source, id)
     }
 }
@@ -133,82 +142,42 @@ fn name(model: &ModelId, source: Source, id: &str) -> String {
     format!("{model} {source} {id}")
 }
 
-fn path(url: &str) -> &str {
+pub(super) fn path(url: &str) -> &str {
     url.split('?').next().unwrap_or_default()
 }
 
 /// The part of the path that follows `start`, decoded.
-fn after<'a>(url: &'a str, start: &str) -> Option<Cow<'a, str>> {
+pub(super) fn after<'a>(url: &'a str, start: &str) -> Option<Cow<'a, str>> {
     let part = path(url).split_once(start)?.1.split('/').next()?;
     (!part.is_empty()).then(|| percent_decode_str(part).decode_utf8_lossy())
 }
 
-/// A parameter of the query, decoded.
-fn parameter<'a>(url: &'a str, name: &str) -> Option<Cow<'a, str>> {
+/// A parameter of the query, decoded as forms are written.
+pub(super) fn parameter<'a>(url: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let query = url.split_once('?')?.1;
     let values = query.split('&').filter_map(|pair| pair.split_once('='));
     let value = values.into_iter().find(|(key, _)| *key == name)?.1;
+    if value.contains('+') {
+        let spaced = value.replace('+', " ");
+        return Some(percent_decode_str(&spaced).decode_utf8_lossy().into_owned().into());
+    }
     Some(percent_decode_str(value).decode_utf8_lossy())
-}
-
-/// Finds in an answer, piece by piece, the first string that a field of one name has.
-#[derive(Clone, Debug)]
-pub struct IdReader {
-    field: &'static str,
-    /// The beginning of the answer, while the id may still be in it.
-    seen: Option<Vec<u8>>,
-}
-
-impl IdReader {
-    /// Looks for `field`.
-    pub fn new(field: &'static str) -> Self {
-        Self { field, seen: Some(Vec::new()) }
-    }
-
-    /// Looks at the next piece; the id, once.
-    pub fn look(&mut self, piece: &[u8]) -> Option<String> {
-        let seen = self.seen.as_mut()?;
-        seen.extend(piece.iter().take(WHERE_IDS_STAND.saturating_sub(seen.len())));
-        let full = seen.len() >= WHERE_IDS_STAND;
-        let found = first_string(seen, self.field);
-        if full || found.is_some() {
-            self.seen = None;
-        }
-        found
-    }
-}
-
-/// The first whole string that is the value of `field`; ids need no escapes.
-fn first_string(json: &[u8], field: &str) -> Option<String> {
-    let quoted = format!("\"{field}\"");
-    memchr::memmem::find_iter(json, quoted.as_bytes()).find_map(|at| {
-        let rest = json.get(at + quoted.len()..)?.trim_ascii_start();
-        let value = rest.strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
-        let end = memchr::memchr(b'"', value)?;
-        let id = std::str::from_utf8(value.get(..end)?).ok()?;
-        (!id.is_empty() && !id.contains('\\')).then(|| id.to_owned())
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tie(kind: apis::Tie, method: &str, path: &str, body: &str) -> Tie {
+    fn response(method: &str, path: &str, body: &str) -> Tie {
         let model = ModelId::new("default", "m");
-        let told = match kind {
-            apis::Tie::ComfyClient => client_id(body.as_bytes()),
-            apis::Tie::Response => Facts::read(body.as_bytes())
-                .ok()
-                .and_then(|facts| previous_response(&facts, body.as_bytes())),
-        };
-        let (told, client) = (told.as_deref(), "10.0.0.9");
-        Tie::of(kind, &Asked { model: &model, method, path, told, client })
+        let facts = Facts::read(body.as_bytes()).ok();
+        let told = facts.and_then(|facts| previous_response(&facts, body.as_bytes()));
+        let (told, client, mark) = (told.as_deref(), "10.0.0.9", None);
+        Tie::of(apis::Tie::Response, &Asked { model: &model, method, path, told, client, mark })
     }
 
     #[test]
     fn a_stored_response_is_named_in_the_path_or_by_who_goes_on_from_it() {
-        let response = |method, path, body| tie(apis::Tie::Response, method, path, body);
         for (method, path, body) in [
             ("GET", "/v1/responses/resp_1?include=x", ""),
             ("POST", "/v1/responses/resp_1/cancel", ""),
@@ -217,45 +186,9 @@ mod tests {
         ] {
             let tie = response(method, path, body);
             assert_eq!(tie.names, ["default/m response-id resp_1"], "{path}");
-            assert!(tie.ask_around, "{path}");
+            assert_eq!(tie.ask_around, Some(Absence::NotFound), "{path}");
         }
         let first = response("POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#);
         assert_eq!(first, Tie { told_as: Some("id"), ..Tie::default() });
-    }
-
-    #[test]
-    fn http_22_all_that_a_client_of_comfyui_asks_for_meets_one_endpoint() {
-        let comfy = |method, path, body| tie(apis::Tie::ComfyClient, method, path, body);
-        let socket = comfy("GET", "/ws?clientId=c1", "");
-        let prompt = comfy("POST", "/prompt", r#"{"prompt":{},"client_id":"c1"}"#);
-        assert_eq!(socket.key, Some(RingKey::new(Source::ClientId, "c1")));
-        assert_eq!(socket.key, prompt.key);
-        assert!(socket.names.is_empty() && prompt.names.is_empty());
-        assert_eq!(prompt.told_as, Some("prompt_id"));
-        let came_from = prompt.leaves.expect("it leaves a trace");
-        let history = comfy("GET", "/api/history/p1", "");
-        assert_eq!(history.names, ["default/m prompt-id p1".to_owned(), came_from.clone()]);
-        let view = comfy("GET", "/view?filename=a.png", "");
-        assert_eq!(view.names, [came_from]);
-        assert!(view.key.is_some_and(|key| key.source().binds()));
-    }
-
-    #[test]
-    fn ids_are_found_however_the_answer_is_cut() {
-        let answer = br#"event: response.created
-data: {"type":"response.created","response":{"object":"response", "id" : "resp_1","item_id":"x"}}"#;
-        for size in [1, 7, 1000] {
-            let mut reader = IdReader::new("id");
-            let found: Vec<_> =
-                answer.chunks(size).filter_map(|piece| reader.look(piece)).collect();
-            assert_eq!(found, ["resp_1"], "in pieces of {size}");
-        }
-        assert_eq!(
-            IdReader::new("prompt_id").look(br#"{"prompt_id": "p1", "number": 2}"#).as_deref(),
-            Some("p1")
-        );
-        let mut reader = IdReader::new("id");
-        assert_eq!(reader.look(&[b' '; 2 * WHERE_IDS_STAND]), None);
-        assert_eq!(reader.look(br#"{"id":"late"}"#), None, "only the beginning is looked through");
     }
 }

@@ -165,6 +165,11 @@ impl Pools {
 }
 
 impl Dispatch for Arc<Pools> {
+    fn engines(&self, model: &ModelId) -> Option<Vec<EndpointId>> {
+        let endpoints = self.view(model).map(|view| view.endpoints).unwrap_or_default();
+        Some(endpoints.into_iter().map(|endpoint| endpoint.id).collect())
+    }
+
     fn book(
         &self,
         served: Arc<Served>,

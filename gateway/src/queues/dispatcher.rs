@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use flexinfer_core::activation::Report;
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{GroupId, InstanceId, ModelId, Ticket};
+use flexinfer_core::ids::{EndpointId, GroupId, InstanceId, ModelId, Ticket};
 use flexinfer_core::queueing::{Group, MemberView, Policy, Terms};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::sharing::Capacity;
@@ -197,6 +197,10 @@ impl Queues {
 }
 
 impl Dispatch for Arc<Queues> {
+    fn engines(&self, _model: &ModelId) -> Option<Vec<EndpointId>> {
+        None
+    }
+
     // A model has one engine here: there is nothing to choose.
     fn book(
         &self,

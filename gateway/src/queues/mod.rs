@@ -14,7 +14,7 @@ mod tests;
 use std::sync::Arc;
 
 use flexinfer_core::fleet::Served;
-use flexinfer_core::ids::EndpointId;
+use flexinfer_core::ids::{EndpointId, ModelId};
 use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
 
@@ -40,6 +40,9 @@ pub trait Dispatch: Send + Sync + 'static {
         served: Arc<Served>,
         wish: Wish,
     ) -> BoxFuture<'static, Result<Booking, Rejection>>;
+
+    /// The engines that the model has now, ready or not; `None` where it never has more than one, which has no name.
+    fn engines(&self, model: &ModelId) -> Option<Vec<EndpointId>>;
 
     /// Another slot for the same request, after no connection to the booked engine could be made; the
     /// wish says whom to avoid. Only for requests that the engine cannot have begun.

@@ -68,6 +68,10 @@ pub(crate) async fn limit(
         Ok(charged) => {
             context.ruled.prompt_tokens = demand.prompt;
             context.ruled.reserved = need.tokens;
+            let counted =
+                context.ruled.caller.as_ref().is_some_and(|caller| caller.counts_tokens());
+            let session = charged.is_some() && counted && api == Some(Api::Realtime);
+            context.answer.session = session.then(Box::default);
             context.ruled.charged = charged;
             Ok(())
         }
@@ -197,6 +201,11 @@ pub(crate) fn tell(fields: &mut HeaderMap, standing: &Standing) {
             }
         }
     }
+}
+
+/// Whether the engine has agreed to speak something else than HTTP.
+pub(crate) fn switched(context: &Context) -> bool {
+    context.answer.status == Some(101)
 }
 
 #[cfg(test)]

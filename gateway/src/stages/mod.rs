@@ -49,12 +49,15 @@ pub(crate) mod settle;
 pub(crate) mod account;
 
 // Not stages: what the gateway says by itself from any of them, what a trace tells of all of them, how those that
-// read bodies do so with long ones, and how the fields of an answer are changed.
+// read bodies do so with long ones, how the fields of an answer are changed, what clients of ComfyUI come back for, and what realtime sessions cost.
 
 pub(crate) mod aside;
 mod fields;
+mod marks;
+mod only;
 mod redirect;
 pub(crate) mod respond;
+pub(crate) mod sessions;
 pub(crate) mod spans;
 
 use flexinfer_core::rejection::Rejection;

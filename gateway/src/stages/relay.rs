@@ -11,7 +11,7 @@ use pingora_http::ResponseHeader;
 
 use super::receive::REQUEST_ID_NAME;
 use super::settle::{self, Ending};
-use super::{cors, fields, limit, redirect};
+use super::{cors, fields, limit, redirect, tie};
 use crate::context::{Context, Stored};
 use crate::parts::Parts;
 
@@ -46,6 +46,7 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
     // What is still on its way to the engine has its own hold on the bytes.
     context.body = None;
     let redirects = head.status.is_redirection();
+    let succeeds = head.status.is_success() || head.status == StatusCode::SWITCHING_PROTOCOLS;
     fields::change(head, |fields| {
         if redirects
             && let Some((booking, target)) =
@@ -54,6 +55,7 @@ pub(crate) fn begin(head: &mut ResponseHeader, context: &mut Context) -> Result<
             let spoken = &booking.served.effective.spoken;
             redirect::lead_back(fields, booking.address, spoken, target.prefix.as_deref());
         }
+        tie::mark_client(fields, succeeds, context);
         tell(fields, context);
     })
 }

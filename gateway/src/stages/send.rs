@@ -10,7 +10,7 @@ use flexinfer_core::openai::{Understood, query};
 use flexinfer_core::rewriting::for_engine;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, ORIGIN,
-    TRANSFER_ENCODING,
+    SEC_WEBSOCKET_EXTENSIONS, TRANSFER_ENCODING,
 };
 use http::uri::Authority;
 use http::{HeaderValue, Version};
@@ -18,6 +18,7 @@ use pingora_core::{Error, ErrorType, OrErr, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
+use super::limit;
 use super::receive::REQUEST_ID_NAME;
 use crate::context::{Body, Context, Stored, Target};
 use crate::decimal::Backwards;
@@ -73,6 +74,10 @@ pub(crate) fn send(
         // A compressed stream of events is held back until a block is full, and what is compressed cannot be read.
         head.insert_header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     }
+    if context.attempt.websocket && (is_read(context) || context.answer.session.is_some()) {
+        // Nor are the messages of a socket that agrees on compressing them.
+        head.remove_header(&SEC_WEBSOCKET_EXTENSIONS);
+    }
     let Some(body) = context.body.as_mut() else { return Ok(()) };
     let rest = body.rest.take();
     let upload = upload(body, name.filter(|_| target.listed || body.understood.model().is_some()))?;
@@ -111,7 +116,7 @@ pub(crate) fn watch(limits: &Limits, session: &mut Session, context: &mut Contex
     };
     // What became something else than HTTP may be silent, which Pingora is told beforehand; and a body that is still
     // on its way has a stand-in already.
-    let upgraded = context.answer.status == Some(101);
+    let upgraded = limit::switched(context);
     let ours = limit < other || context.attempt.websocket;
     if ours && !upgraded && context.attempt.replay.is_none() {
         context.attempt.watch = Some(Watch::begin(&mut session.downstream_session, limit));

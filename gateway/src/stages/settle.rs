@@ -5,6 +5,7 @@
 use flexinfer_core::limits::{Paid, Used};
 use flexinfer_core::openai::UsageReader;
 
+use super::limit;
 use crate::context::{Context, Stored};
 use crate::parts::Parts;
 
@@ -39,6 +40,9 @@ pub(crate) fn settle(parts: &Parts, context: &mut Context, ending: Ending) {
 
 /// How many tokens it has taken, as far as the answer told or that can be seen.
 fn took(context: &Context, ending: Ending) -> Option<u64> {
+    if let Some(session) = context.answer.session.as_ref().filter(|_| limit::switched(context)) {
+        return Some(session.tokens());
+    }
     let usage = context.answer.usage.as_ref().map(UsageReader::usage);
     let told = usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
     let (told_prompt, told_answer) = told.unwrap_or_default();

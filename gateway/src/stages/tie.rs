@@ -3,35 +3,47 @@
 //! engine only, its endpoint has no name.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use bytes::Bytes;
+use flexinfer_core::backends::Backend;
+use flexinfer_core::ids::EndpointId;
 use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{self, Operation};
 use flexinfer_core::rejection::Rejection;
-use flexinfer_core::routing::{Asked, IdReader, Tie, client_id, previous_response};
+use flexinfer_core::routing::{
+    Asked, IdReader, KnownBy, Only, StringsReader, Tie, client_id, mark, picture, previous_response,
+};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 use pingora_core::{Error, ErrorType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
-use super::aside;
+use super::{aside, marks, only, receive};
 use crate::context::{Body, Context, Retry, Stored};
 use crate::parts::Parts;
-
-const NOT_FOUND: u16 = 404;
+use crate::queues::Booking;
 
 /// A request that is tied.
 pub(crate) struct Tied {
     tie: Tie,
-    /// Whether the engine that has it was known beforehand.
-    known: bool,
+    /// The engine that has it, where that was known beforehand.
+    holder: Option<EndpointId>,
     /// Looks through the answer for the id by which later requests are tied.
     reader: Option<IdReader>,
+    /// Looks through it for pictures that its client may ask for.
+    pictures: Option<StringsReader>,
+    /// Who asks, as far as that is known.
+    client: String,
+    /// The mark that it came with.
+    mark: Option<String>,
 }
 
 impl Tied {
-    /// Whether an id is looked for in the answer.
+    /// Whether something is looked for in the answer.
     pub(crate) fn is_read(&self) -> bool {
-        self.reader.is_some()
+        self.reader.is_some() || self.pictures.is_some()
     }
 }
 
@@ -42,35 +54,46 @@ pub(crate) async fn tie(
     context: &mut Context,
     operation: Option<&Operation>,
 ) -> Result<(), Rejection> {
-    let Some((kind, asked)) =
-        operation.and_then(|operation| operation.tied).zip(context.target.as_ref())
-    else {
-        return Ok(());
+    let Some(target) = &context.target else { return Ok(()) };
+    let model = &target.served.effective.id;
+    let (kind, marked) = match operation.map(|operation| operation.tied) {
+        Some(None) => return Ok(()),
+        Some(Some(kind @ apis::Tie::Response)) => (kind, None),
+        Some(Some(kind @ apis::Tie::ComfyClient)) => (kind, marks::brought(parts, session, model)),
+        // Pages and what else is in no table meet the engine of their client as well.
+        None => match marks::brought(parts, session, model) {
+            None => return Ok(()),
+            marked => (apis::Tie::ComfyClient, marked),
+        },
     };
+    let (mark, marked) = marked.map(|marked| (marked.mark, marked.engine)).unzip();
     let client = client(session, context);
     let told = match &context.body {
-        Some(body) => told(kind, body).await?,
-        None => None,
+        Some(body) if mark.is_none() => told(kind, body).await?,
+        _ => None,
     };
-    let tie = Tie::of(
-        kind,
-        &Asked {
-            model: &asked.served.effective.id,
-            method: session.req_header().method.as_str(),
-            path: &asked.path,
-            told: told.as_deref(),
-            client: &client,
-        },
-    );
-    let mut pins = parts.remembered.engines.lock();
-    let holder = tie.names.iter().find_map(|name| pins.holder(name));
-    drop(pins);
+    let asked = Asked {
+        model,
+        method: session.req_header().method.as_str(),
+        path: &target.path,
+        told: told.as_deref(),
+        client: &client,
+        mark: mark.as_deref(),
+    };
+    let tie = Tie::of(kind, &asked);
+    let marked = marked.flatten();
+    let holder = match &tie.only {
+        Some(only) => only::holder(parts, target, only, marked)?,
+        None => marked.or_else(|| {
+            let mut pins = parts.remembered.engines.lock();
+            tie.names.iter().find_map(|name| pins.holder(name))
+        }),
+    };
     let wish = &mut context.attempt.wish;
     wish.key = tie.key.clone().or(wish.key.take());
-    wish.holder = holder;
-    let reader = tie.told_as.map(IdReader::new);
-    let known = wish.holder.is_some();
-    context.attempt.tied = Some(Box::new(Tied { tie, known, reader }));
+    wish.holder.clone_from(&holder);
+    let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
+    context.attempt.tied = Some(Box::new(Tied { tie, holder, reader, pictures, client, mark }));
     Ok(())
 }
 
@@ -95,6 +118,17 @@ fn client(session: &Session, context: &Context) -> String {
     address.map_or_else(|| caller.to_owned(), |address| format!("{caller}@{address}"))
 }
 
+/// A slot was booked. What one engine alone has is not asked of another.
+pub(crate) fn met(context: &Context, booking: &Booking) -> Result<(), Rejection> {
+    let Some(tied) = &context.attempt.tied else { return Ok(()) };
+    match &tied.tie.only {
+        Some(only) if tied.holder.is_some() && tied.holder != booking.endpoint => {
+            Err(Rejection::MakerGone { what: only.what.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// An answer begins. If it says that the engine has not what the request is about, another is asked;
 /// otherwise the engine is remembered.
 pub(crate) fn here(
@@ -107,32 +141,83 @@ pub(crate) fn here(
     let endpoint = attempt.booking.as_ref().and_then(|booking| booking.endpoint.clone());
     let Some(endpoint) = endpoint else { return Ok(()) };
     let tie = &tied.tie;
-    if head.status.as_u16() == NOT_FOUND && tie.ask_around {
-        if tied.known || attempt.wish.avoid.contains(&endpoint) {
+    let length = receive::announced_length(&head.headers);
+    let status = head.status.as_u16();
+    if tie.ask_around.is_some_and(|absence| absence.is_told_by(status, length)) {
+        if tied.holder.is_some() || attempt.wish.avoid.contains(&endpoint) {
+            return Ok(());
+        }
+        let model = context.target.as_ref().map(|target| &target.served.effective.id);
+        let engines = model.and_then(|model| parts.dispatch.engines(model));
+        let asked =
+            |engine: &EndpointId| *engine == endpoint || attempt.wish.avoid.contains(engine);
+        if engines.is_some_and(|engines| engines.iter().all(asked)) {
             return Ok(());
         }
         attempt.retry = Some(Retry::NotHere);
         return Error::e_explain(ErrorType::Custom("NotHere"), "another engine may have it");
     }
-    let names = if tie.ask_around { tie.names.first() } else { tie.leaves.as_ref() };
-    if let Some(name) = names.filter(|_| head.status.is_success() || head.status == 101) {
-        parts.remembered.engines.lock().pin(name, endpoint);
+    if !is_success(head) {
+        return Ok(());
+    }
+    if let Some(Only { known_by: KnownBy::Told(picture), .. }) = &tie.only {
+        parts.remembered.pictures.shown(picture, &endpoint);
+    }
+    let own = tie.ask_around.and_then(|_| tie.names.first());
+    let mut pins = parts.remembered.engines.lock();
+    for name in own.into_iter().chain(&tie.leaves) {
+        pins.pin(name, endpoint.clone());
     }
     Ok(())
 }
 
-/// Learns from a piece of the answer the id by which later requests are tied to its engine.
+fn is_success(head: &ResponseHeader) -> bool {
+    head.status.is_success() || head.status == 101
+}
+
+/// Gives the client of an answer that succeeds what it is to come back with, unless it has that: a browser has it with
+/// ComfyUI's page.
+pub(crate) fn mark_client(fields: &mut HeaderMap, succeeds: bool, context: &Context) {
+    let tied = context.attempt.tied.as_deref();
+    if !succeeds || !tied.map_or_else(|| is_page(fields, context), |tied| tied.tie.marks) {
+        return;
+    }
+    let prefix = context.target.as_ref().and_then(|target| target.prefix.as_deref());
+    let booking = context.attempt.booking.as_ref();
+    let engine = booking.and_then(|booking| booking.endpoint.as_ref());
+    let Some((engine, prefix)) = engine.zip(prefix) else { return };
+    let own = mark(engine);
+    if tied.and_then(|tied| tied.mark.as_ref()) != Some(&own) {
+        marks::give(fields, &own, prefix);
+    }
+}
+
+/// Whether a page of ComfyUI's is answered with.
+fn is_page(fields: &HeaderMap, context: &Context) -> bool {
+    let html =
+        fields.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let backend = context.target.as_ref().map(|target| &target.served.backend);
+    html && backend.is_some_and(|backend| Backend::named(backend) == Some(Backend::ComfyUi))
+}
+
+/// Learns from a piece of the answer by what later requests are tied to its engine.
 pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context) {
     let Some((tied, piece)) = context.attempt.tied.as_mut().zip(piece) else { return };
-    let Some(id) = tied.reader.as_mut().and_then(|reader| reader.look(piece)) else { return };
+    let pictures = tied.pictures.as_mut().map(|pictures| pictures.look(piece)).unwrap_or_default();
+    let id = tied.reader.as_mut().and_then(|reader| reader.look(piece));
     let Some(target) = &context.target else { return };
     let model = &target.served.effective.id;
-    let endpoint = context.attempt.booking.as_ref().and_then(|booking| booking.endpoint.clone());
-    if let Some((name, endpoint)) = tied.tie.name_of(model, &id).zip(endpoint) {
-        parts.remembered.engines.lock().pin(&name, endpoint);
+    if let Some(id) = id.as_ref().filter(|_| tied.tie.stores()) {
+        parts.remembered.made(id, model, context.ruled.reserved);
+        context.answer.stored = Some(Stored::Made(id.clone()));
     }
-    if tied.tie.stores() {
-        parts.remembered.made(&id, model, context.ruled.reserved);
-        context.answer.stored = Some(Stored::Made(id));
+    let booking = context.attempt.booking.as_ref();
+    let Some(endpoint) = booking.and_then(|booking| booking.endpoint.clone()) else { return };
+    for file in pictures {
+        let picture = picture(model, &tied.client, &file);
+        parts.remembered.pictures.told(&picture, &endpoint, Instant::now());
+    }
+    if let Some(name) = id.and_then(|id| tied.tie.name_of(model, &id)) {
+        parts.remembered.engines.lock().pin(&name, endpoint);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use flexinfer_core::fleet::Served;
-use flexinfer_core::ids::{BookingId, EndpointId};
+use flexinfer_core::ids::{BookingId, EndpointId, ModelId};
 use flexinfer_core::openai::Liveness;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{Roster, Strategy};
@@ -167,6 +167,11 @@ impl Desk {
 pub(crate) struct Counter(pub(crate) Arc<Desk>);
 
 impl Dispatch for Counter {
+    fn engines(&self, _model: &ModelId) -> Option<Vec<EndpointId>> {
+        let roster = self.0.roster.lock();
+        roster.as_ref().map(|roster| roster.members().cloned().collect())
+    }
+
     fn book(
         &self,
         served: Arc<Served>,

@@ -23,7 +23,7 @@ const BOB: &str = "81b637d8fcd2c6da6359e6963113a1170de795e4b725b84d1e0b4cfd9ec58
 const EVENTS: &[(&str, &str)] = &[("Content-Type", "text/event-stream")];
 
 /// One caller with these limits.
-fn limited(limits: &str) -> Rules {
+pub(crate) fn limited(limits: &str) -> Rules {
     let file = format!("callers: [{{name: a, sha256: {SHA256}, limits: {{{limits}}}}}]");
     Rules {
         keys: Some(Keys::fixed(callers(&file))),

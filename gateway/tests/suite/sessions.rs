@@ -15,26 +15,44 @@ use crate::world::{World, model};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-async fn replicas() -> Vec<Running> {
+pub(crate) async fn replicas(count: usize) -> Vec<Running> {
     let mut engines = Vec::new();
-    for _ in 0..2 {
-        let engine = Simulator::start(Settings::named("painter")).await.unwrap();
-        engine.ready().await.unwrap();
-        engines.push(engine);
+    for number in 0..count {
+        engines.push(replica(number).await);
     }
     engines
 }
 
+/// The engine of this number: its jobs have names that no other engine's have.
+pub(crate) async fn replica(number: usize) -> Running {
+    // What the lower bits differ by the count of its jobs may make up for.
+    let settings = Settings { seed: (number as u64) << 32, ..Settings::named("painter") };
+    let engine = Simulator::start(settings).await.unwrap();
+    engine.ready().await.unwrap();
+    engine
+}
+
 /// A gateway before these engines. What it saw of clients is its own.
-fn gateway(engines: &[Running]) -> World {
+pub(crate) fn gateway(engines: &[Running]) -> World {
     let painter = Served::new(model("painter", None).effective, "comfyui", "", 0);
-    let addresses: Vec<_> = engines.iter().map(|engine| engine.addr).collect();
-    let world = World::new(addresses[0], vec![painter]);
-    world.desk.spread(Strategy::RoundRobin, &addresses);
+    let world = World::new(engines[0].addr, vec![painter]);
+    spread_over(&world, engines);
     world
 }
 
-async fn ask(world: &World, method: &str, path: &str, body: &[u8], kind: &str) -> Answer {
+/// The model has these engines from now on.
+pub(crate) fn spread_over(world: &World, engines: &[Running]) {
+    let addresses: Vec<_> = engines.iter().map(|engine| engine.addr).collect();
+    world.desk.spread(Strategy::RoundRobin, &addresses);
+}
+
+pub(crate) async fn ask(
+    world: &World,
+    method: &str,
+    path: &str,
+    body: &[u8],
+    kind: &str,
+) -> Answer {
     let mut client = Client::connect(world.address).await.unwrap();
     let path = format!("/model/painter{path}");
     let request = request(method, &path, &[("Content-Type", kind)], body);
@@ -46,11 +64,11 @@ async fn get(world: &World, path: &str) -> Answer {
     ask(world, "GET", path, b"", "application/json").await
 }
 
-fn graph() -> Value {
+pub(crate) fn graph(seed: u64) -> Value {
     let size = json!({"width": 64, "height": 64});
     json!({
         "1": {"class_type": "EmptyLatentImage", "inputs": size},
-        "2": {"class_type": "KSampler", "inputs": {"seed": 1, "steps": 2, "latent_image": ["1", 0]}},
+        "2": {"class_type": "KSampler", "inputs": {"seed": seed, "steps": 2, "latent_image": ["1", 0]}},
         "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0]}},
     })
 }
@@ -60,7 +78,7 @@ async fn session(sockets: &World, asking: &World, client: &str) {
     let path = format!("/model/painter/ws?clientId={client}");
     let mut socket = Socket::open(sockets.address, &path, &[]).await.expect("it opens");
     assert_eq!(socket.hear_until("status").await[0]["data"]["sid"], client);
-    let job = json!({"prompt": graph(), "client_id": client}).to_string();
+    let job = json!({"prompt": graph(1), "client_id": client}).to_string();
     let queued = ask(asking, "POST", "/prompt", job.as_bytes(), "application/json").await;
     assert_eq!(queued.status(), 200, "{}", queued.text());
     let id = queued.json()["prompt_id"].as_str().unwrap().to_owned();
@@ -89,7 +107,7 @@ async fn spread(engines: &[Running], sockets: &World, asking: &World) {
 
 #[tokio::test]
 async fn http_22_a_comfyui_session_stays_with_the_replica_that_has_it() {
-    let engines = replicas().await;
+    let engines = replicas(2).await;
     let world = gateway(&engines);
     spread(&engines, &world, &world).await;
     assert!(engines.iter().all(|engine| {
@@ -103,14 +121,14 @@ async fn http_22_a_comfyui_session_stays_with_the_replica_that_has_it() {
 
 #[tokio::test]
 async fn http_22_a_client_whose_socket_came_through_another_gateway_meets_the_same_replica() {
-    let engines = replicas().await;
+    let engines = replicas(2).await;
     let (one, other) = (gateway(&engines), gateway(&engines));
     spread(&engines, &one, &other).await;
 }
 
 #[tokio::test]
 async fn an_upload_is_where_the_graph_that_names_it_runs() {
-    let engines = replicas().await;
+    let engines = replicas(2).await;
     let world = gateway(&engines);
     let painted = engines_picture(&world).await;
     let mut form = b"--cut\r\nContent-Disposition: form-data; name=\"image\"; filename=\"boat.png\"\r\nContent-Type: image/png\r\n\r\n".to_vec();
@@ -130,12 +148,14 @@ async fn an_upload_is_where_the_graph_that_names_it_runs() {
 }
 
 async fn engines_picture(world: &World) -> Vec<u8> {
-    let body = json!({"prompt": graph()}).to_string();
+    let body = json!({"prompt": graph(1)}).to_string();
     let queued = ask(world, "POST", "/prompt", body.as_bytes(), "application/json").await.json();
     let id = queued["prompt_id"].as_str().unwrap().to_owned();
     let done = flexinfer_testkit::eventually_async(crate::world::BOUND, || async {
         get(world, &format!("/history/{id}")).await.json()[&id].is_object()
     });
     assert!(done.await, "it is painted");
-    get(world, &format!("/view?filename={id}_3.png&type=output")).await.body
+    let told = get(world, &format!("/history/{id}")).await.json();
+    let file = told[&id]["outputs"]["3"]["images"][0]["filename"].as_str().unwrap().to_owned();
+    get(world, &format!("/view?filename={file}&type=output")).await.body
 }

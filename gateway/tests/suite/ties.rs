@@ -28,6 +28,9 @@ async fn engine(name: &'static str) -> Origin {
         let json = match (seen.head.method(), target) {
             ("POST", "/v1/responses") => format!(r#"{{"id":"{id}","object":"response"}}"#),
             ("POST", "/prompt") => format!(r#"{{"prompt_id":"p_{name}","number":1}}"#),
+            ("GET", path) if path.starts_with("/history/") => {
+                format!(r#"{{"p_{name}":{{"outputs":{{"9":{{"images":[{{"filename":"p_{name}.png"}}]}}}}}}}}"#)
+            }
             _ if target.starts_with("/v1/responses/") && !target.contains(&id) => {
                 return vec![Action::Write(answer(404, &named, b"{}"))];
             }
@@ -251,7 +254,7 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
         let prompt = ask(&world, "POST", "/model/m/prompt", &job).await;
         let id = prompt.json()["prompt_id"].as_str().unwrap().to_owned();
         let history = ask(&world, "GET", &format!("/model/m/history/{id}"), "").await;
-        let view = ask(&world, "GET", "/model/m/view?filename=x.png", "").await;
+        let view = ask(&world, "GET", &format!("/model/m/view?filename={id}.png"), "").await;
         let all = [&socket, &prompt, &history, &view].map(by);
         assert!(all.iter().all(|engine| *engine == all[0]), "{client}: {all:?}");
         met.insert(all[0].clone());

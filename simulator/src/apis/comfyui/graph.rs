@@ -34,6 +34,8 @@ pub(super) struct Node {
     pub(super) class: String,
     /// How many steps it takes that are told of; most nodes take none.
     pub(super) steps: u64,
+    /// What the names of its pictures begin with, perhaps with a folder.
+    pub(super) prefix: String,
 }
 
 impl Node {
@@ -137,7 +139,9 @@ fn node(id: String, entry: &Value) -> Node {
     let class = class_of(entry).to_owned();
     let steps = entry.get("inputs").and_then(|inputs| inputs.get("steps")?.as_u64());
     let steps = if class.contains("Sampler") { steps.unwrap_or(STEPS).min(MOST_STEPS) } else { 0 };
-    Node { id, class, steps }
+    let prefix = entry.get("inputs").and_then(|inputs| inputs.get("filename_prefix")?.as_str());
+    let prefix = prefix.unwrap_or(if class == "PreviewImage" { "ComfyUI_temp" } else { "ComfyUI" });
+    Node { id, class, steps, prefix: prefix.to_owned() }
 }
 
 #[cfg(test)]

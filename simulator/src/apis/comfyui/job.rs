@@ -129,9 +129,8 @@ impl Job {
             return Ok(json!({}));
         }
         let kind = if node.class == "PreviewImage" { "temp" } else { "output" };
-        let filename = format!("{}_{}.png", self.id, node.id);
-        let image = json!({"filename": filename, "subfolder": "", "type": kind});
-        let place = Place { filename, subfolder: String::new(), kind: kind.to_owned() };
+        let place = engine.studio.next_place(&node.prefix, kind);
+        let image = json!({"filename": place.filename, "subfolder": place.subfolder, "type": kind});
         engine.studio.keep_picture(place, Bytes::from(painted));
         Ok(json!({"images": [image]}))
     }

@@ -1,7 +1,7 @@
 //! What one engine has of ComfyUI: the queue, what was made of it, the pictures, and who listens. Jobs run
 //! one after the other, as in ComfyUI.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -81,6 +81,8 @@ struct State {
     is_worked: bool,
     history: VecDeque<(String, Value)>,
     pictures: VecDeque<(Place, Bytes)>,
+    /// How many pictures have had each beginning of a name.
+    named: HashMap<String, u64>,
 }
 
 impl Default for Studio {
@@ -184,6 +186,16 @@ impl Studio {
         found.map(|(_, picture)| picture.clone())
     }
 
+    /// Where the next picture goes whose name begins with `prefix`: they are counted, by every engine for itself.
+    pub(super) fn next_place(&self, prefix: &str, kind: &str) -> Place {
+        let (subfolder, beginning) = prefix.rsplit_once('/').unwrap_or(("", prefix));
+        let mut state = self.state.lock();
+        let count = state.named.entry(prefix.to_owned()).or_default();
+        *count += 1;
+        let filename = format!("{beginning}_{count:05}_.png");
+        Place { filename, subfolder: subfolder.to_owned(), kind: kind.to_owned() }
+    }
+
     pub(super) fn keep_picture(&self, place: Place, picture: Bytes) {
         keep(&mut self.state.lock().pictures, (place, picture));
     }
@@ -261,6 +273,16 @@ mod tests {
         assert_eq!(keep(b"three", true), "cat.png");
         assert_eq!(studio.picture(&Place::input("pets/cat.png")).as_deref(), Some(&b"three"[..]));
         assert!(!studio.holds(&Place::input("cat.png")), "another folder");
+    }
+
+    #[test]
+    fn pictures_are_counted_by_the_beginnings_of_their_names() {
+        let studio = Studio::default();
+        let name = |prefix| studio.next_place(prefix, "output").filename;
+        assert_eq!(name("ComfyUI"), "ComfyUI_00001_.png");
+        assert_eq!(name("ComfyUI"), "ComfyUI_00002_.png");
+        assert_eq!(name("pets/cat"), "cat_00001_.png");
+        assert_eq!(studio.next_place("pets/cat", "output").subfolder, "pets");
     }
 
     #[test]
