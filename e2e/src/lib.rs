@@ -12,6 +12,7 @@ mod programs;
 mod root;
 mod tool;
 
+pub use attendants::storage_class;
 pub use cluster::{AccountError, Cluster, Flags, Scheduler, Stall, StartError, Write};
 pub use helm::Helm;
 pub use kubectl::Kubectl;

@@ -5,6 +5,8 @@
 mod services;
 mod storage;
 
+pub use storage::storage_class;
+
 use std::io;
 use std::path::Path;
 use std::thread;

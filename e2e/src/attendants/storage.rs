@@ -6,16 +6,26 @@ use std::path::Path;
 use futures::{StreamExt, future};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-/// The class of a claim that names none.
-pub(super) const CLASS: &str = "folders";
+/// The class of a claim that names none. Further ones are called alike, with something behind.
+const CLASS: &str = "folders";
 
-/// Who we are to the cluster. The control plane leaves claims of our class to us.
+/// Who we are to the cluster. The control plane leaves claims of our classes to us.
 const NAME: &str = "e2e.flexinfer.ai/folders";
+
+/// A further class of ours.
+pub fn storage_class(suffix: &str, grows: bool) -> StorageClass {
+    StorageClass {
+        metadata: ObjectMeta { name: Some(format!("{CLASS}-{suffix}")), ..ObjectMeta::default() },
+        provisioner: NAME.to_owned(),
+        allow_volume_expansion: Some(grows),
+        ..StorageClass::default()
+    }
+}
 
 /// Looks after claims and volumes for as long as it is polled.
 pub(super) async fn attend(client: &Client, folder: &Path) {
@@ -45,7 +55,9 @@ fn is_waiting(claim: &PersistentVolumeClaim) -> bool {
     let spec = claim.spec.as_ref();
     let class = spec.and_then(|spec| spec.storage_class_name.as_deref());
     let volume = spec.and_then(|spec| spec.volume_name.as_deref());
-    class == Some(CLASS) && volume.is_none() && claim.metadata.deletion_timestamp.is_none()
+    class.is_some_and(|class| class.starts_with(CLASS))
+        && volume.is_none()
+        && claim.metadata.deletion_timestamp.is_none()
 }
 
 /// What fails is tried again with the claim's next change; the same volume is found rather than made twice.
@@ -65,7 +77,7 @@ async fn provide_one(client: &Client, folder: &Path, claim: &PersistentVolumeCla
             "capacity": storage,
             "accessModes": spec.access_modes,
             "volumeMode": "Filesystem",
-            "storageClassName": CLASS,
+            "storageClassName": spec.storage_class_name,
             "persistentVolumeReclaimPolicy": "Delete",
             "hostPath": { "path": path },
             "claimRef": {

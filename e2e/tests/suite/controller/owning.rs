@@ -239,12 +239,16 @@ async fn k8s_10_what_an_older_controller_wrote_by_updates_is_removed_and_nothing
     .await;
     assert_eq!(clean.spec.replicas, Some(0));
     // Looked at again and again, it is not written again.
-    for round in 0..20 {
-        let look = json!({ "metadata": { "annotations": {
-            "flexinfer.ai/force-reconcile": round.to_string(),
-        } } });
-        desk.api().patch("m", &PatchParams::default(), &Patch::Merge(look)).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    for minutes in 1..=5 {
+        let look =
+            json!({ "spec": { "serverless": { "coldStartTimeout": format!("{minutes}m") } } });
+        let patch = Patch::Merge(look);
+        let edited = desk.api().patch("m", &PatchParams::default(), &patch).await.unwrap();
+        let looked = |status: &ModelStatus| {
+            let mut conditions = status.conditions.iter();
+            conditions.all(|found| found.observed_generation >= edited.metadata.generation)
+        };
+        desk.until("looked at", "m", looked).await;
     }
     let later = desk.deployments().get("m").await.unwrap();
     assert_eq!(later.metadata.generation, clean.metadata.generation);

@@ -2,10 +2,11 @@
 
 use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::Phase;
+use flexinfer_e2e::storage_class;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::simulated;
@@ -92,9 +93,13 @@ async fn k8s_20_a_gated_repository_is_tried_again_at_once_when_another_secret_is
 #[tokio::test]
 async fn k8s_17_a_claim_that_cannot_grow_keeps_its_size_and_the_model_goes_on() {
     let shelf = Shelf::without_controller().await.with_controller();
+    // Others of this cluster have the usual one.
+    let classes: Api<StorageClass> = Api::all(shelf.desk.world().client.clone());
+    let class = storage_class(&shelf.desk.world().namespace, false);
+    let class = classes.create(&PostParams::default(), &class).await.unwrap().name_any();
     let sized = |size: &str, edit: &str| {
         let config = json!({ "args": ["--load-time=1s"], "env": { "EDIT": edit } });
-        json!({ "cache": { "size": size }, "config": config })
+        json!({ "cache": { "size": size, "storageClass": class }, "config": config })
     };
     shelf.apply("m", "HF://org/name", &sized("1Gi", "first")).await;
     shelf.ready("m").await;
@@ -116,14 +121,14 @@ async fn k8s_17_a_claim_that_cannot_grow_keeps_its_size_and_the_model_goes_on() 
     assert!(!log.contains("forbidden"), "it was asked for what cannot be: {log}");
 
     // The class may change its mind.
-    let classes: Api<StorageClass> = Api::all(shelf.desk.world().client.clone());
     let grows = Patch::Merge(json!({ "allowVolumeExpansion": true }));
-    classes.patch("folders", &PatchParams::default(), &grows).await.unwrap();
+    classes.patch(&class, &PatchParams::default(), &grows).await.unwrap();
     eventually("the claim grows", async || {
         (size_of(&shelf, "m-cache").await == json!("2Gi")).then_some(())
     })
     .await;
     shelf.ready("m").await;
+    classes.delete(&class, &DeleteParams::default()).await.unwrap();
 }
 
 /// The size that a claim asks for.

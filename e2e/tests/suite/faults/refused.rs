@@ -135,3 +135,57 @@ async fn a_member_whose_service_cannot_be_stored_costs_its_neighbour_nothing() {
     middleman.rule(|_| Treatment::Pass);
     pair.ask(failing).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_whose_new_weights_are_refused_serves_on_with_what_it_has() {
+    let mut desk = Desk::of(World::new().await).await;
+    let middleman = Middleman::before(desk.world()).await;
+    desk.start_controller_by(&middleman.kubeconfig(), &[]);
+    let folder = claim_with_weights(&desk, "weights").await;
+    std::fs::create_dir(folder.join("n")).unwrap();
+    std::fs::write(folder.join("n/weights.bin"), "others").unwrap();
+    let copied = |folder: &str| {
+        let source = format!("pvc://weights/{folder}");
+        let (cache, rest) = (json!({ "strategy": "SharedPVC" }), json!({ "minReplicas": 1 }));
+        simulated(&json!({ "source": source, "cache": cache, "serverless": rest }))
+    };
+    desk.apply("m", &copied("m")).await;
+    desk.until_phase("m", Phase::Ready).await;
+    let engine = desk.pods("m").await.remove(0);
+
+    refuse(&middleman, "/jobs/m-cache-copy");
+    desk.apply("m", &copied("n")).await;
+    let status = desk.until("told of the refusal", "m", applied_is("False", "Refused")).await;
+    assert_eq!(status.phase, Some(Phase::Ready), "it serves: {status:#?}");
+    let cached = status.conditions.iter().find(|found| found.type_ == "Cached").unwrap();
+    assert_eq!((&*cached.status, &*cached.reason), ("False", "Refused"));
+    let pods = desk.pods("m").await;
+    assert_eq!(pods[0].metadata.uid, engine.metadata.uid, "it was started anew");
+
+    middleman.rule(|_| Treatment::Pass);
+    eventually("an engine reads the new ones", async || {
+        let pods = serde_json::to_string(&desk.pods("m").await).unwrap();
+        pods.contains("/models/n").then_some(())
+    })
+    .await;
+    desk.until_phase("m", Phase::Ready).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_model_whose_finalizer_may_not_be_taken_off_says_so_and_goes_once_it_may() {
+    let mut desk = Desk::of(World::new().await).await;
+    let middleman = Middleman::before(desk.world()).await;
+    desk.start_controller_by(&middleman.kubeconfig(), &[]);
+    desk.apply("m", &simulated(&json!({}))).await;
+    desk.until_phase("m", Phase::Idle).await;
+    refuse(&middleman, "/models/m");
+    desk.api().delete("m", &kube::api::DeleteParams::default()).await.unwrap();
+    let status = desk.until("told of the refusal", "m", applied_is("False", "Refused")).await;
+    let applied = status.conditions.iter().find(|found| found.type_ == "Applied").unwrap();
+    assert!(applied.message.contains("owner label"), "{}", applied.message);
+    middleman.rule(|_| Treatment::Pass);
+    eventually("the Model is gone", async || {
+        desk.api().get_opt("m").await.unwrap().is_none().then_some(())
+    })
+    .await;
+}

@@ -1,6 +1,8 @@
 //! What keeps a model from coming up is told to whoever waits for it, and is over when it is mended: with the real
 //! controller and the real gateway.
 
+use std::path::PathBuf;
+
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ResourceQuota};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -106,8 +108,8 @@ async fn a_quota_that_is_used_up_is_told_and_served_once_there_is_room() {
     scene.is_served_again().await;
 }
 
-/// A claim with a folder `m` that the model's weights are in.
-pub(super) async fn claim_with_weights(desk: &Desk, name: &str) {
+/// A claim with a folder `m` that the model's weights are in; and where it lies.
+pub(super) async fn claim_with_weights(desk: &Desk, name: &str) -> PathBuf {
     let world = desk.world();
     let claims: Api<PersistentVolumeClaim> =
         Api::namespaced(world.client.clone(), &world.namespace);
@@ -125,6 +127,7 @@ pub(super) async fn claim_with_weights(desk: &Desk, name: &str) {
     eventually("the claim's folder", async || folder.exists().then_some(())).await;
     std::fs::create_dir(folder.join("m")).unwrap();
     std::fs::write(folder.join("m/weights.bin"), "weights").unwrap();
+    folder
 }
 
 fn on_claim(loader: &Value) -> Value {
