@@ -1,6 +1,7 @@
 //! The controller: acts on the cluster. It watches what there is ([`world`]), asks `core` what shall
 //! be, and writes the difference ([`reconcile`]). See `docs/controller.md`.
 
+mod asking;
 mod clock;
 mod leadership;
 mod metrics;

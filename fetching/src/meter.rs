@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use flexinfer_core::activation::{Progress, Substage};
+use flexinfer_core::activation::{Progress, Substage, bytes_in_words};
 
 /// Telling is cheap for us and not for those who show it.
 const LEAST_INTERVAL: Duration = Duration::from_millis(200);
@@ -57,39 +57,9 @@ impl<'a> Meter<'a> {
             message: format!(
                 "{doing} {}: {} of {}",
                 self.what,
-                human(done),
-                human(self.total.max(done))
+                bytes_in_words(done),
+                bytes_in_words(self.total.max(done))
             ),
         });
-    }
-}
-
-/// Bytes as people read them.
-pub(crate) fn human(bytes: u64) -> String {
-    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    for (shift, unit) in UNITS {
-        if bytes >> shift > 0 {
-            let tenths = (u128::from(bytes) * 10) >> shift;
-            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
-        }
-    }
-    format!("{bytes} bytes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::human;
-
-    #[test]
-    fn sizes_are_written_for_people() {
-        for (bytes, text) in [
-            (0, "0 bytes"),
-            (1023, "1023 bytes"),
-            (1536, "1.5 KiB"),
-            (5 << 30, "5.0 GiB"),
-            (u64::MAX, "16777215.9 TiB"),
-        ] {
-            assert_eq!(human(bytes), text);
-        }
     }
 }

@@ -29,6 +29,9 @@ const PARTS_IN_HAND: usize = 32;
 /// How often it is told that something takes long.
 const TELLING: Duration = Duration::from_secs(2);
 
+/// Nothing has come for so long that it is told how much had.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// What the files of one download share.
 pub(crate) struct Saving<'a> {
     pub(crate) client: &'a Client,
@@ -162,7 +165,16 @@ impl Saving<'_> {
         counted: &mut u64,
     ) {
         loop {
-            match chunk(response).await {
+            let mut next = pin!(chunk(response));
+            let soon = tokio::time::timeout(PAUSE, &mut next).await;
+            let part = if let Ok(part) = soon {
+                part
+            } else {
+                // What came last was perhaps not told yet, and it may be long until more does.
+                self.meter.tell_now("downloading");
+                next.await
+            };
+            match part {
                 Ok(Some(part)) => {
                     if !transfer.received(part.len() as u64) {
                         return;

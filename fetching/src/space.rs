@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use flexinfer_core::activation::{Failure, Reason};
+use flexinfer_core::activation::{Failure, Reason, bytes_in_words};
 
 use crate::failures;
-use crate::meter::human;
 
 /// Whether `wanted` more bytes fit on the disk of `folder`, as far as it can be told now.
 pub(crate) fn check(folder: &Path, wanted: u64) -> Result<(), Failure> {
@@ -20,9 +19,9 @@ pub(crate) fn check(folder: &Path, wanted: u64) -> Result<(), Failure> {
         format!(
             "{} are still to be downloaded into {} and {} are free; make room or choose another \
              data folder",
-            human(wanted),
+            bytes_in_words(wanted),
             folder.display(),
-            human(free)
+            bytes_in_words(free)
         ),
     ))
 }

@@ -1,6 +1,7 @@
 //! How a subcommand ends, and the signals that ask it to.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use flexinfer_core::activation::{Failure, Reason};
@@ -42,6 +43,16 @@ impl From<Ending> for ExitCode {
 pub fn failed(failure: &Failure) -> Ending {
     eprintln!("flexinfer-node: {failure}");
     Ending::Failed(failure.reason)
+}
+
+/// Tells how large the weights are, in a file that shows in the pod's status. Who cannot be told, need not.
+pub(crate) fn report_size(file: &Path, size: u64) {
+    let told = serde_json::json!({ "sizeBytes": size }).to_string();
+    if size > 0
+        && let Err(error) = std::fs::write(file, told)
+    {
+        tracing::warn!(file = %file.display(), %error, "the size could not be reported");
+    }
 }
 
 /// Listens for the signals from its making on, so that none is missed.

@@ -9,6 +9,7 @@ pub mod ending;
 pub mod fetch;
 pub mod flash;
 pub mod in_root;
+mod listening;
 mod weights;
 
 mod progress;

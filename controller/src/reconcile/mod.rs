@@ -171,6 +171,7 @@ fn seen(member: &Member) -> Seen<'_> {
         name_conflict: member.name_conflict.as_deref(),
         writing: &member.writing,
         dispute: member.dispute.as_ref(),
+        progress: member.progress.as_ref(),
         record: member.record.clone(),
     }
 }

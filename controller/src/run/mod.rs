@@ -20,6 +20,7 @@ pub use arguments::{Arguments, Binding};
 pub use benchmarks::Measuring;
 pub use objects::Objects;
 
+use crate::asking;
 use crate::clock::Clock;
 use crate::leadership::{Candidate, Holder, Leadership};
 use crate::metrics::Metrics;
@@ -31,6 +32,9 @@ use crate::world::{self, Watching, World};
 
 /// How long the API server may still ask a controller that was told to stop: it takes a moment until it knows.
 const LINGER: Duration = Duration::from_secs(3);
+
+/// How long it may take to let the Models go of a namespace that is being deleted. The pod has half a minute to end.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Looks after Models until it is told to stop or loses the lead.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -107,10 +111,12 @@ async fn act(
         () = &mut stop => return Ok(()),
     };
     let leadership = holder.as_ref().map_or(Leadership::alone(), Holder::leadership);
+    let asking = asking::ask_how_far(Arc::clone(&world));
     let reconciler = Reconciler::new(client.clone(), world, settings, leadership, metrics);
     let stopped = tokio::select! {
         () = reconciler.work(arguments.concurrency.get()) => false,
         () = hold(holder.as_mut()) => false,
+        () = asking => false,
         () = &mut stop => true,
     };
     // Nothing is on its way any more, so another may begin at once.
@@ -128,7 +134,7 @@ async fn act(
 
 /// What is left to do for the namespace that this process is in, before it may not do so any more.
 async fn say_farewell(client: &Client, namespace: &str) {
-    let told = tokio::time::timeout(LINGER, farewell::let_go(client, namespace)).await;
+    let told = tokio::time::timeout(FAREWELL, farewell::let_go(client, namespace)).await;
     match told {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {

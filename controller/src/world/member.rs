@@ -9,6 +9,7 @@ use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::objects::Adapters;
+use flexinfer_core::planning::progress::Progress;
 use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -45,6 +46,8 @@ pub(crate) struct Member {
     pub(crate) dispute: Option<Dispute>,
     /// What is known of the writes of each of them.
     pub(crate) contests: BTreeMap<Kind, Contest>,
+    /// What a pod says that brings its weights.
+    pub(crate) progress: Option<Progress>,
     /// The versions of its objects as this process left them.
     pub(crate) left: BTreeMap<Kind, String>,
 }
@@ -79,6 +82,7 @@ impl Member {
             name_conflict: None,
             dispute: None,
             contests: BTreeMap::new(),
+            progress: None,
             left: BTreeMap::new(),
         }
     }

@@ -17,6 +17,7 @@ mod watches;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flexinfer_core::activation::Share;
 use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
@@ -32,6 +33,7 @@ use crate::queue::Queue;
 
 use index::Index;
 
+pub(crate) use index::Bringer;
 pub(crate) use member::Member;
 pub(crate) use nodes::Offers;
 pub(crate) use objects::Kind;
@@ -111,6 +113,16 @@ impl World {
         for group in groups {
             self.queue.wake_at(group, self.clock.instant(when));
         }
+    }
+
+    /// The pods that bring weights and can be asked how far they are.
+    pub(crate) fn bringers(&self) -> Vec<Bringer> {
+        self.index.lock().bringers()
+    }
+
+    /// What one of them has said.
+    pub(crate) fn note_progress(&self, model: &ModelId, pod: &str, share: Share) {
+        self.change(|index, now| index.note_progress(model, pod, share, now));
     }
 
     /// The server's answer to a write of a Model.

@@ -28,15 +28,28 @@ pub struct CacheStatus {
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The size of the weights in bytes, where a job has fetched them.
+    /// The size of the weights in bytes, where a job has fetched or copied them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<i64>,
+    /// How far they are that are being fetched or copied, while that lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<CacheProgress>,
     /// Nodes whose memory keeps a copy of the weights between loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
     /// What quantizing made of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantization: Option<QuantizationStatus>,
+}
+
+/// How far weights are that are being fetched or copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheProgress {
+    /// Bytes that have come.
+    pub done_bytes: i64,
+    /// Bytes in all.
+    pub total_bytes: i64,
 }
 
 /// How a job does.

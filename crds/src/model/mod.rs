@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use cache::{Cache, CacheStrategy, CompilationCache};
-pub use cache_status::{CacheStatus, JobPhase, QuantizationStatus};
+pub use cache_status::{CacheProgress, CacheStatus, JobPhase, QuantizationStatus};
 pub use capabilities::Capabilities;
 pub use flash_loader::FlashLoader;
 pub use gpu::{Gpu, Vendor, WarmPolicy};

@@ -65,7 +65,7 @@ pub struct ModelStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading_substage: Option<LoadingSubstage>,
 
-    /// Since when that part has been under way. How far it is within one is not told.
+    /// When that part was last seen to go on: when it began, or when more of the weights had come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading_progress_at: Option<Time>,
 }

@@ -1,7 +1,7 @@
 //! `flexinfer-node fetch`: a thin command over `flexinfer-fetching`, for init containers and people.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
@@ -12,8 +12,8 @@ use flexinfer_core::sources::huggingface::checked_revision;
 use flexinfer_core::sources::{RelativePath, Source};
 use flexinfer_fetching::{FetchSettings, LoginFiles, Token};
 
-use crate::ending::{Ending, Stops, failed};
-use crate::progress::Shown;
+use crate::ending::{Ending, Stops, failed, report_size};
+use crate::progress::{Asked, Counts, Shown};
 
 /// What to get and where to put it. A token for gated repositories is taken from `HF_TOKEN`.
 #[derive(Clone, Debug, Args)]
@@ -62,6 +62,8 @@ pub struct Arguments {
     /// termination message
     #[arg(long, env = "FETCH_REPORT", value_name = "FILE")]
     pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
 }
 
 /// Downloads, and prints the path that an engine is to read.
@@ -82,7 +84,9 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
         file: arguments.file.clone(),
         beside: arguments.beside.clone(),
     };
-    let (shown, size) = (Shown::new(), AtomicU64::new(0));
+    let counts = Counts::default();
+    let _answering = arguments.asked.tell(&counts).await;
+    let (shown, size) = (Shown::new(counts), AtomicU64::new(0));
     let progress = |progress: Progress| {
         let (done, total) = progress.done.unwrap_or_default();
         size.fetch_max(total, Ordering::Relaxed);
@@ -109,17 +113,8 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     };
     println!("{}", path.display());
     if let Some(file) = &arguments.report {
-        report(file, size.into_inner());
+        // What was there already has told it before.
+        report_size(file, size.into_inner());
     }
     Ok(Ending::Done)
-}
-
-/// Tells how large what was fetched is. What was there already has told it before; and who cannot be told, need not.
-fn report(file: &Path, size: u64) {
-    let told = serde_json::json!({ "sizeBytes": size }).to_string();
-    if size > 0
-        && let Err(error) = std::fs::write(file, told)
-    {
-        tracing::warn!(file = %file.display(), %error, "the size could not be reported");
-    }
 }

@@ -7,6 +7,8 @@ use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::{ArgAction, Args};
 use flexinfer_core::loading::Wishes;
 
+use crate::progress::Asked;
+
 /// What to copy, and how.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
@@ -16,6 +18,9 @@ pub struct Arguments {
     /// Folder to copy them to, such as a tmpfs; made if it is not there
     #[arg(long, env = "FLASH_DST", value_name = "DIR")]
     pub dst: PathBuf,
+    /// Folder that is to hold this copy and nothing else: what is in it beside --dst is removed first
+    #[arg(long, env = "FLASH_ALONE_IN", value_name = "DIR")]
+    pub alone_in: Option<PathBuf>,
     /// Readers at once, 1 to 32
     #[arg(long, env = "FLASH_CONCURRENCY", value_name = "COUNT", default_value = "4",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=32))]
@@ -52,6 +57,12 @@ pub struct Arguments {
     /// What the weights are called there: <namespace>/<model>, and the folder below it that is copied
     #[arg(long, env = "FLASH_PEERS_NAME", value_name = "NAME")]
     pub peers_name: Option<String>,
+    /// File to write how many bytes the weights have to at the end, as {"sizeBytes": 1}; on a cluster the container's
+    /// termination message
+    #[arg(long, env = "FLASH_REPORT", value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
 }
 
 impl Arguments {

@@ -21,7 +21,7 @@ use super::peers::Peers;
 use super::state::Identity;
 use super::turns::{Turn, Turns};
 use super::{page_cache, spans, verify};
-use crate::progress::Shown;
+use crate::progress::{Counts, Shown};
 
 /// The longest piece: short enough to keep all workers busy to the end, long enough for a volume to
 /// read ahead.
@@ -67,6 +67,7 @@ impl<'a> Copying<'a> {
         seen: &'a Seen,
         plan: &Plan<&'a Entry>,
         peers: Option<&'a Peers>,
+        counts: Counts,
         stopped: &'a AtomicBool,
     ) -> Self {
         let pieces = plan.pieces(PIECE);
@@ -91,7 +92,7 @@ impl<'a> Copying<'a> {
             peers,
             stopped,
             failed: Mutex::new(None),
-            shown: Shown::new(),
+            shown: Shown::new(counts),
             turns: Turns::of(&pieces),
             pieces,
         }

@@ -9,6 +9,7 @@ use flexinfer_core::sources::RelativePath;
 use flexinfer_core::sources::weights::Format;
 use flexinfer_fetching::check_weights;
 
+use super::alone;
 use super::arguments::Arguments;
 use super::copying::Copying;
 use super::destination::{Destination, present};
@@ -18,19 +19,25 @@ use super::lock;
 use super::look::{Entry, Seen};
 use super::peers::Peers;
 use super::record::{self, Record};
+use crate::progress::Counts;
 
 /// How often a source that changes under us is begun with anew.
 const ATTEMPTS: usize = 3;
 
-/// Copies the source to the destination. `stopped` ends it early.
+/// Copies the source to the destination, and counts it in `counts`; the answer is how large all of it is, in bytes.
+/// `stopped` ends it early.
 pub(super) fn load(
     arguments: &Arguments,
     peers: Option<&Peers>,
+    counts: &Counts,
     stopped: &AtomicBool,
-) -> Result<(), FlashError> {
+) -> Result<u64, FlashError> {
+    if let Some(top) = &arguments.alone_in {
+        alone::clear(top, &arguments.dst)?;
+    }
     let destination = Destination::make(&arguments.dst)?;
     let lock = lock::acquire(&destination.ours("lock"), stopped)?;
-    let load = Load { arguments, destination, peers, stopped, alone: lock.is_some() };
+    let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {
         match load.once() {
@@ -47,13 +54,14 @@ struct Load<'a> {
     arguments: &'a Arguments,
     destination: Destination<'a>,
     peers: Option<&'a Peers>,
+    counts: &'a Counts,
     stopped: &'a AtomicBool,
     /// Nobody else copies to this destination: we hold its lock.
     alone: bool,
 }
 
 impl Load<'_> {
-    fn once(&self) -> Result<(), FlashError> {
+    fn once(&self) -> Result<u64, FlashError> {
         let begun = Instant::now();
         let wishes = self.arguments.wishes();
         let look = || Seen::now(self.arguments, &wishes);
@@ -73,7 +81,9 @@ impl Load<'_> {
         record::remove(self.destination.path, in_the_way(&gone, &seen).into_iter())?;
         self.destination.make_folders(&seen, &plan.copies)?;
         let (destination, peers) = (&self.destination, self.peers);
-        Copying::new(self.arguments, destination, &seen, &plan, peers, self.stopped).run()?;
+        let counts = self.counts.clone();
+        Copying::new(self.arguments, destination, &seen, &plan, peers, counts, self.stopped)
+            .run()?;
         // Copies are of one state each; this makes them all of the same one.
         if let Some(path) = seen.difference(&look()?) {
             return Err(FlashError::Changed { path: path.below(&self.arguments.src) });
@@ -92,7 +102,8 @@ impl Load<'_> {
             "the weights are in {}",
             destination.path.display()
         );
-        Ok(())
+        let whole = plan.whole.iter().map(|entry| entry.found.length);
+        Ok(whole.fold(plan.length(), u64::saturating_add))
     }
 
     /// What there is to do; clears away first what a killed load has left.
@@ -165,10 +176,11 @@ mod tests {
     }
 
     /// A load as one is where locks do not work.
-    fn load_without_lock(arguments: &Arguments) -> Result<(), FlashError> {
+    fn load_without_lock(arguments: &Arguments) -> Result<u64, FlashError> {
         let destination = Destination::make(&arguments.dst)?;
-        let stopped = AtomicBool::new(false);
-        Load { arguments, destination, peers: None, stopped: &stopped, alone: false }.once()
+        let (stopped, counts) = (AtomicBool::new(false), Counts::default());
+        let (counts, stopped) = (&counts, &stopped);
+        Load { arguments, destination, peers: None, counts, stopped, alone: false }.once()
     }
 
     #[test]
@@ -181,7 +193,8 @@ mod tests {
         load_without_lock(&arguments).unwrap();
         assert_eq!(fs::read_to_string(&part).unwrap(), "half");
         assert_eq!(fs::read_to_string(destination.path().join("model.bin")).unwrap(), "weights");
-        load(&arguments, None, &AtomicBool::new(false)).unwrap();
+        let size = load(&arguments, None, &Counts::default(), &AtomicBool::new(false)).unwrap();
+        assert_eq!(size, 7, "what was whole already counts too");
         assert!(!part.exists(), "under the lock it is nobody's");
     }
 

@@ -4,6 +4,7 @@
 //! What must hold: a file has its name in the destination only when all of it is there; the copies
 //! are of one state of the source; whatever ends the process, the next run goes on from what is whole.
 
+mod alone;
 mod arguments;
 mod copying;
 mod destination;
@@ -32,9 +33,11 @@ use anyhow::Context as _;
 pub use arguments::Arguments;
 use flexinfer_core::activation::Failure;
 
-use crate::ending::{Ending, Stops, failed};
+use crate::ending::{Ending, Stops, failed, report_size};
 use error::FlashError;
 use peers::Peers;
+
+use crate::progress::Counts;
 
 /// Copies until all is there, or until a signal comes.
 pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
@@ -42,8 +45,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
     let peers = Peers::find(&arguments).await;
+    let counts = Counts::default();
+    let (_answering, report) = (arguments.asked.tell(&counts).await, arguments.report.clone());
     let mut loading =
-        tokio::task::spawn_blocking(move || load::load(&arguments, peers.as_ref(), &flag));
+        tokio::task::spawn_blocking(move || load::load(&arguments, peers.as_ref(), &counts, &flag));
     let (loaded, stop) = tokio::select! {
         loaded = &mut loading => (loaded, None),
         stop = stops.next() => {
@@ -54,7 +59,12 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     };
     match (loaded.context("the copying ended by itself")?, stop) {
         (Err(FlashError::Stopped), Some(stop)) => Ok(Ending::Stopped(stop)),
-        (Ok(()), _) => Ok(Ending::Done),
+        (Ok(size), _) => {
+            if let Some(file) = &report {
+                report_size(file, size);
+            }
+            Ok(Ending::Done)
+        }
         (Err(error), _) => match error.reason() {
             Some(reason) => Ok(failed(&Failure::new(reason, told(&error)))),
             None => Err(error.into()),

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path as FilePath, PathBuf};
@@ -25,11 +24,11 @@ use flexinfer_core::moment::Moment;
 use futures::stream;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
-use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Arguments;
+use crate::listening;
 
 /// One read.
 const CHUNK: u64 = 256 << 10;
@@ -50,13 +49,9 @@ pub(crate) async fn serve(
     arguments: &Arguments,
 ) -> anyhow::Result<JoinHandle<()>> {
     let port = arguments.port;
-    let listener = match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
-        Ok(listener) => listener,
-        // A node without IPv6.
-        Err(_) => TcpListener::bind(("0.0.0.0", port)).await.with_context(|| {
-            format!("port {port} cannot be listened on; choose another with --weights-port")
-        })?,
-    };
+    let listener = listening::everywhere(port).await.with_context(|| {
+        format!("port {port} cannot be listened on; choose another with --weights-port")
+    })?;
     let address = listener.local_addr().context("the weights have no address")?;
     tracing::info!(weights = %address, "other nodes can get weights");
     let held = Held {

@@ -48,6 +48,19 @@ fn the_originals_environment_says_the_same_as_the_flags() {
 }
 
 #[test]
+fn the_size_of_all_weights_is_reported_also_of_those_that_were_there() {
+    let world = World::new();
+    world.put("a.bin", b"four");
+    world.put("b.bin", b"seven..");
+    let report = world.destination.with_extension("report");
+    for _ in 0..2 {
+        world.copied(&["--report", report.to_str().unwrap()]);
+        assert_eq!(fs::read_to_string(&report).unwrap(), r#"{"sizeBytes":11}"#);
+        fs::remove_file(&report).unwrap();
+    }
+}
+
+#[test]
 fn an_empty_source_is_a_success() {
     let world = World::new();
     world.copied(&[]);

@@ -1,5 +1,6 @@
 //! The objects, put in one by one; each change answers which groups have to be looked at.
 
+mod bringers;
 mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
+use flexinfer_core::planning::progress::Progress;
 use flexinfer_core::planning::status::remembered;
 use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::{LoRAAdapter, Model, keys};
@@ -27,6 +29,8 @@ use super::nodes::Nodes;
 use super::objects::{Kind, Objects};
 use super::owner::Owner;
 use super::{Claims, Results};
+
+pub(crate) use bringers::Bringer;
 
 /// Everything that is known, by model.
 #[derive(Default)]
@@ -52,6 +56,7 @@ struct Seen {
     writing: Writing,
     dispute: Option<Dispute>,
     contests: BTreeMap<Kind, Contest>,
+    progress: Option<Progress>,
 }
 
 impl Index {
@@ -107,6 +112,7 @@ impl Index {
         let status = model.status.as_ref();
         let (dispute, contests) =
             known.map(|known| (known.dispute.clone(), known.contests.clone())).unwrap_or_default();
+        let progress = known.and_then(|known| known.progress.clone());
         let (mut demand, record, writing) = known.map_or_else(
             || (Demand::default(), remembered(&id, status), Writing::remembered(status)),
             |known| (known.demand.clone(), known.record.clone(), known.writing.clone()),
@@ -125,7 +131,7 @@ impl Index {
         self.groups.entry(group.clone()).or_default().insert(id.clone());
         self.owners.insert(Owner::model(&id), id.clone());
         let model = Arc::new(model);
-        let seen = Seen { model, meaning, demand, record, writing, dispute, contests };
+        let seen = Seen { model, meaning, demand, record, writing, dispute, contests, progress };
         self.models.insert(id, seen);
         if moved {
             woken.insert(group);

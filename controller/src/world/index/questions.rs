@@ -60,6 +60,7 @@ impl Index {
             name_conflict: self.names.conflict(id),
             dispute: seen.dispute.clone(),
             contests: seen.contests.clone(),
+            progress: seen.progress.clone(),
             left: objects.map(|objects| objects.left.clone()).unwrap_or_default(),
         })
     }

@@ -29,6 +29,7 @@ pub use claim::{ClaimChange, settled_claim};
 use exit::Exit;
 
 use super::objects::{Blueprint, ClaimUse, Filling, Held, Refusal, Work};
+use super::progress::Told;
 use quantizing::{outdated, quantizing};
 use task::Task;
 
@@ -49,6 +50,8 @@ pub struct Seen<'a> {
     pub quantizer: Option<&'a Job>,
     /// The pods of that Job.
     pub quantizer_pods: &'a [&'a Pod],
+    /// How much has come, as the pod of the Job says that runs.
+    pub come: Option<Told>,
     /// The size that the status tells.
     pub size: Option<i64>,
     /// What the status says of weights that were made smaller.
@@ -163,7 +166,7 @@ fn by_jobs(blueprint: &Blueprint<'_>, uid: &str, seen: Seen<'_>) -> Result<Cachi
         return Ok(Caching::open(ConditionReason::PvcBound, "the claim is there"));
     };
     let task = Task::filling(&weights.filling, others_claim(&weights.filling, seen));
-    let filled = task.next(seen.job, seen.pods, filler, seen);
+    let filled = task.next(seen.job, seen.pods, filler, seen).with_progress(seen.come);
     // Pods may be gone long before the weights are.
     let size = seen.pods.iter().find_map(|pod| size::fetched(pod)).or(seen.size);
     let size = size.filter(|_| filled.ready);
@@ -205,6 +208,12 @@ impl Caching {
             size: None,
             note: None,
         }
+    }
+
+    /// The same with how much has come, while that is under way.
+    fn with_progress(self, come: Option<Told>) -> Self {
+        let Some(told) = come.filter(|_| self.job == Some(JobPhase::Running)) else { return self };
+        Self { message: format!("{}: {told}", self.message), ..self }
     }
 
     /// What is under way, as a part of loading.

@@ -27,6 +27,7 @@ pub(super) fn quantizing(quantized: &Quantized, wanted: Job, seen: Seen<'_>) -> 
     let status = match caching.job {
         Some(JobPhase::Succeeded) => made(quantized, seen),
         Some(JobPhase::Running | JobPhase::Pending) => QuantizationStatus {
+            progress: seen.come.map(|told| told.share.percent().min(99).into()),
             progress_detail: seen.quantizer_pods.iter().find_map(|pod| detail(pod, quantized)),
             ..quantized.status()
         },

@@ -1,16 +1,16 @@
-//! How large weights are: what the containers that fetched them said at their end.
+//! How large weights are: what the containers that fetched or copied them said at their end.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 
-/// What `flexinfer-node fetch --report` writes.
+/// What `flexinfer-node fetch --report` and `flash --report` write.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     size_bytes: i64,
 }
 
-/// The bytes that the containers of `pod` have fetched together; `None` where none says so.
+/// The bytes that the containers of `pod` have fetched or copied together; `None` where none says so.
 pub(super) fn fetched(pod: &Pod) -> Option<i64> {
     let containers = pod.status.iter().flat_map(|status| {
         let first = status.init_container_statuses.iter().flatten();

@@ -1,5 +1,5 @@
-//! The Job that removes what the flash loader left in the memory of a node, when its Model is deleted. The Model
-//! waits for it, so that a new one of the same name cannot lose its weights to it.
+//! The Job that removes what the flash loader left in the memory of a node, when its Model is deleted or keeps nothing
+//! there any more. A deleted Model waits for it, so that a new one of the same name cannot lose its weights to it.
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
@@ -16,7 +16,8 @@ use super::metadata::{Texts, metadata, stamped};
 use super::volumes::{MODEL, host_folder, mounted};
 use super::{Blueprint, names};
 
-const COMPONENT: &str = "tmpfs-cleanup";
+/// The component that a Job is which does that.
+pub(in crate::planning) const COMPONENT: &str = "tmpfs-cleanup";
 
 /// How long it may take, in seconds: a Model waits no longer for it either.
 const DEADLINE: i64 = 40;
@@ -60,8 +61,10 @@ impl Blueprint<'_> {
             },
             ..JobSpec::default()
         };
-        // An earlier Model of this name may have left a Job that still stays.
-        let which = format!("{node}/{}", self.model.metadata.uid.as_deref().unwrap_or_default());
+        // An earlier Model of this name may have left a Job that still stays, and so may this one have before an edit.
+        let about = &self.model.metadata;
+        let uid = about.uid.as_deref().unwrap_or_default();
+        let which = format!("{node}/{uid}/{}", about.generation.unwrap_or_default());
         let suffix = format!("-{COMPONENT}-{}", names::hash(which.as_bytes(), 8));
         let name = names::with_suffix(&id.name, &suffix);
         let metadata = ObjectMeta {

@@ -5,7 +5,7 @@ use flexinfer_crds::model::{CacheStrategy, FlashLoader};
 use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
 
 use super::environment::variable;
-use super::initial::{as_root, ours};
+use super::initial::{as_root, ours, tells_progress};
 use super::volumes::{MODEL, empty, host_folder, memory, mounted};
 use super::{Blueprint, Refusal};
 use crate::ids::GroupId;
@@ -52,9 +52,14 @@ impl Blueprint<'_> {
         let mounts =
             vec![mounted(MODEL, SOURCE, true), mounted(MEMORY, &self.weights.mount, false)];
         let mut variables = vec![variable("FLASH_SRC", &from), variable("FLASH_DST", &to)];
+        if shared {
+            // What an older source left there would be nobody's.
+            variables.push(variable("FLASH_ALONE_IN", &self.weights.mount));
+        }
         variables.extend(self.flash_settings(&own));
         variables.extend(self.peers(&own, &to));
         let mut loader = ours("flash-loader", &image, &["flash".to_owned()], variables, mounts);
+        tells_progress(&mut loader);
         if shared {
             as_root(&mut loader);
         }

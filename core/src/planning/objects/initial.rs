@@ -4,11 +4,15 @@ use k8s_openapi::api::core::v1::{
     Capabilities, Container, EnvVar, SecurityContext, Volume, VolumeMount,
 };
 
-use super::environment::literal;
+use super::environment::{literal, variable};
 use super::volumes::{MODEL, claim, mounted};
 use super::weights::{Held, MODELS, Work};
 use super::{Blueprint, Refusal};
+use crate::planning::progress;
 use crate::sources::{RelativePath, Source};
+
+/// What a container is called that fetches, and the beginning of further ones' names.
+pub(in crate::planning) const FETCH: &str = "fetch";
 
 /// Where a claim that is copied from is mounted.
 const FROM: &str = "/from";
@@ -37,7 +41,7 @@ impl Blueprint<'_> {
                         Ok(Source::HuggingFace(_)) => self.hub(),
                         _ => self.registries(&mut steps.volumes, &mut mounts)?,
                     };
-                    ("fetch", fetch_arguments(work), variables)
+                    (FETCH, fetch_arguments(work), variables)
                 }
                 Work::Copy { claim: from, folder, only } => {
                     let volume = numbered("from");
@@ -47,6 +51,7 @@ impl Blueprint<'_> {
                 }
             };
             let mut container = ours(&numbered(name), &image, &args, variables, mounts);
+            tells_progress(&mut container);
             if matches!(self.weights.held, Held::HostFolder(_)) {
                 as_root(&mut container);
             }
@@ -100,6 +105,13 @@ pub(super) fn ours(
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
+}
+
+/// A container of ours that says how far it is when it is asked.
+pub(super) fn tells_progress(container: &mut Container) {
+    let port = variable(progress::PORT_VARIABLE, &progress::port());
+    container.env.get_or_insert_default().push(port);
+    progress::can_be_asked(container);
 }
 
 fn unprivileged() -> SecurityContext {

@@ -109,10 +109,11 @@ impl Blueprint<'_> {
     }
 }
 
-/// Steps that say at their end how large what they fetched is, where the pod's status shows it.
+/// Steps that say at their end how large what they fetched or copied is, where the pod's status shows it.
 fn reporting(mut steps: Steps) -> Steps {
+    let reports = |word: &String| ["fetch", "flash"].contains(&word.as_str());
     let arguments = steps.containers.iter_mut().filter_map(|container| container.args.as_mut());
-    for arguments in arguments.filter(|words| words.first().is_some_and(|word| word == "fetch")) {
+    for arguments in arguments.filter(|words| words.first().is_some_and(reports)) {
         arguments.insert(1, format!("--report={TERMINATION_MESSAGE}"));
     }
     steps

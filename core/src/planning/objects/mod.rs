@@ -42,7 +42,9 @@ mod tests;
 
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
+pub(super) use cleanup::COMPONENT as MEMORY_CLEANUP;
 pub use fields::{as_applied, owns_all, owns_replicas};
+pub(super) use initial::FETCH;
 pub(super) use jobs::{FILLER, QUANTIZER};
 
 pub use images::{Images, pinned};

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PodAffinity, PodAffinityTerm, TopologySpreadConstraint,
 };
 
-use super::{Blueprint, Held};
-use crate::planning::placing::{Doubt, NodeRule};
+use super::{Blueprint, Held, selected};
+use crate::planning::placing::{Doubt, NodeRule, Offer, Placement};
 
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
@@ -17,6 +17,14 @@ impl Blueprint<'_> {
         let writes = self.weights.writable;
         self.on_many_nodes = claim.is_some_and(|claim| on_many_nodes(claim, writes));
         self
+    }
+
+    /// Whether its engines may run on `node`, as far as its labels and its GPUs tell.
+    pub(in crate::planning) fn may_run_on(&self, node: &Offer) -> bool {
+        let Placement { vendor, count, rules, .. } = self.placement;
+        node.matches(&selected(&self.model.spec.node_selector))
+            && rules.iter().all(|rule| rule.allows(&node.labels))
+            && (*count == 0 || node.vendors().contains(vendor))
     }
 
     /// Whether engines hang on a claim that one node at a time can use (K8S-16).

@@ -14,6 +14,7 @@ use super::volumes::{MODEL, mounted};
 use super::weights::{MODELS, Quantized};
 use super::{Blueprint, Refusal};
 use crate::backends::{Gpu, Vendor};
+use crate::planning::progress;
 
 /// How often it is tried by the cluster before it counts as failed: once more, since it takes hours.
 const TRIES: i32 = 1;
@@ -27,6 +28,7 @@ impl Blueprint<'_> {
         let image = self.settings.images.quantizer(format, &gpu)?;
         let mut variables = self.hub();
         variables.extend(told(quantized));
+        variables.push(variable("QUANTIZE_PROGRESS_PORT", &progress::port()));
         if gpu.vendor == Vendor::Amd {
             // Without it the allocator's fragments keep the largest layers from fitting.
             variables.push(variable("PYTORCH_HIP_ALLOC_CONF", "expandable_segments:True"));
@@ -35,6 +37,7 @@ impl Blueprint<'_> {
         let mut container = ours("quantizer", &image, &[], variables, mounts);
         // The image says what to run.
         container.args = None;
+        progress::can_be_asked(&mut container);
         container.resources = Some(self.quantizers_resources(quantized, &gpu));
         let pod = self.quantizers_pod(quantized, container, &gpu)?;
         let work = serde_json::json!([claim, quantized.from, quantized.to]);

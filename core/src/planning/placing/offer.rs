@@ -70,7 +70,7 @@ impl Offer {
     }
 
     /// Whether the node has all labels of `selector`.
-    pub(super) fn matches(&self, selector: &BTreeMap<String, String>) -> bool {
+    pub(in crate::planning) fn matches(&self, selector: &BTreeMap<String, String>) -> bool {
         selector.iter().all(|(key, value)| self.labels.get(key) == Some(value))
     }
 

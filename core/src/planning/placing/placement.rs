@@ -43,6 +43,18 @@ pub enum NodeRule {
     },
 }
 
+impl NodeRule {
+    /// Whether a node with these labels would do.
+    pub fn allows(&self, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Self::In { key, values } => labels.get(key).is_some_and(|label| values.contains(label)),
+            Self::NotIn { key, values } => {
+                labels.get(key).is_none_or(|label| !values.contains(label))
+            }
+        }
+    }
+}
+
 impl Placement {
     /// No GPU: any node will do.
     pub const fn processor() -> Self {

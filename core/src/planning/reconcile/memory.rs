@@ -1,18 +1,25 @@
-//! The copies of a model's weights that nodes keep in their memory: where they are, and that they go with the
-//! Model.
+//! The copies of a model's weights that nodes keep in their memory: where they are, and that they go with the Model,
+//! or earlier where it keeps none there any more.
 
+use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::CacheStatus;
 use k8s_openapi::api::batch::v1::Job;
 
+use super::weights::is_a;
 use super::{Observed, Seen, deleted_at};
-use crate::planning::objects::{Blueprint, Refusal};
+use crate::planning::model::serving_nodes;
+use crate::planning::objects::{Blueprint, MEMORY_CLEANUP, Refusal};
+use crate::planning::status::Obstacle;
+use crate::planning::writing::Part;
 
 /// The copies of one member.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
+    /// Whether its pods leave any.
+    keeps: bool,
     /// The nodes that have one.
     nodes: Vec<String>,
-    /// What removes them, once the Model is deleted.
+    /// What removes those that nobody needs.
     cleanups: Vec<Job>,
 }
 
@@ -22,23 +29,35 @@ pub(super) fn copies(
     member: &Seen<'_>,
     blueprint: &Blueprint<'_>,
 ) -> Result<Memory, Refusal> {
+    let keeps = blueprint.keeps_in_memory()?;
+    let of_pods = member.pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+    let of_pods: Vec<String> = of_pods.collect();
     let mut nodes = remembered(member);
-    if blueprint.keeps_in_memory()? {
-        let of_pods = member.pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
-        nodes.extend(of_pods);
+    if keeps {
+        nodes.extend(of_pods.iter().cloned());
     }
     nodes.retain(|name| observed.cluster.nodes.iter().any(|node| node.name == *name));
     nodes.sort();
     nodes.dedup();
     let deleted = deleted_at(member.model).is_some();
-    let cleanups = nodes.iter().filter_map(|node| blueprint.memory_cleanup_job(node));
-    let cleanups = if deleted { cleanups.collect() } else { Vec::new() };
-    Ok(Memory { nodes, cleanups })
+    // Until it serves elsewhere, a node may hand on what it cannot use itself.
+    let serves = !serving_nodes(member.pods.iter().copied()).is_empty();
+    let of_use = |name: &String| {
+        let node = observed.cluster.nodes.iter().find(|node| node.name == *name);
+        keeps && (!serves || node.is_some_and(|node| blueprint.may_run_on(node)))
+    };
+    let unneeded = |name: &&String| deleted || !(of_pods.contains(name) || of_use(name));
+    let cleanup = |name: &String| Some((name.clone(), blueprint.memory_cleanup_job(name)?));
+    let cleanups: Vec<_> = nodes.iter().filter(unneeded).filter_map(cleanup).collect();
+    let removed = |(_, job): &&(String, Job)| made(job, member).is_some_and(is_complete);
+    let gone: Vec<_> = cleanups.iter().filter(removed).map(|(name, _)| name.clone()).collect();
+    nodes.retain(|name| deleted || !gone.contains(name));
+    Ok(Memory { keeps, nodes, cleanups: cleanups.into_iter().map(|(_, job)| job).collect() })
 }
 
 /// The copies of a member that cannot be drawn.
 pub(super) fn as_before(member: &Seen<'_>) -> Memory {
-    Memory { nodes: remembered(member), cleanups: Vec::new() }
+    Memory { nodes: remembered(member), ..Memory::default() }
 }
 
 fn remembered(member: &Seen<'_>) -> Vec<String> {
@@ -47,6 +66,19 @@ fn remembered(member: &Seen<'_>) -> Vec<String> {
 }
 
 impl Memory {
+    /// That a copy of a sleeping model is just being removed, which keeps some again: an engine that was started now
+    /// could lose its weights to that.
+    pub(super) fn in_the_way(&self, member: &Seen<'_>) -> Option<Obstacle> {
+        let up = member.deployment.is_some_and(|there| there.spec.replicas.unwrap_or(1) > 0);
+        let removes = |job: &Job| is_a(job, MEMORY_CLEANUP) && !ended(job);
+        (self.keeps && !up && member.jobs.iter().any(|job| removes(job))).then(|| Obstacle {
+            condition: ConditionType::Cached,
+            reason: ConditionReason::CacheNotReady.into(),
+            message: "an older copy in the memory of a node is being removed".to_owned(),
+            lasting: false,
+        })
+    }
+
     /// What the status says of the weights, with these copies.
     pub(super) fn status(&self, cache: Option<CacheStatus>) -> Option<CacheStatus> {
         if self.nodes.is_empty() {
@@ -61,9 +93,11 @@ impl Memory {
         cleanups.cloned().collect()
     }
 
-    /// Whether every Job has had its chance.
+    /// Whether every Job has had its chance. In a namespace that is being deleted none has any: what is left is
+    /// removed by the nodes' agents.
     pub(super) fn clean(&self, member: &Seen<'_>) -> bool {
-        self.cleanups.iter().all(|job| made(job, member).is_some_and(ended))
+        member.writing.is_hopeless(Part::Jobs)
+            || self.cleanups.iter().all(|job| made(job, member).is_some_and(ended))
     }
 }
 
@@ -72,8 +106,14 @@ fn made<'j>(job: &Job, member: &Seen<'j>) -> Option<&'j Job> {
 }
 
 fn ended(job: &Job) -> bool {
-    let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let mut ends = conditions
-        .filter(|one| ["Complete", "Failed"].contains(&&*one.type_) && one.status == "True");
-    ends.next().is_some()
+    is_complete(job) || has_come_to(job, "Failed")
+}
+
+fn is_complete(job: &Job) -> bool {
+    has_come_to(job, "Complete")
+}
+
+fn has_come_to(job: &Job, end: &str) -> bool {
+    let mut conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|one| one.type_ == end && one.status == "True")
 }

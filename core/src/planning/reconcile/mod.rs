@@ -6,6 +6,7 @@ mod memory;
 mod objects;
 mod observed;
 mod pressure;
+mod progress;
 mod wanted;
 mod weights;
 mod withholding;
@@ -172,7 +173,7 @@ fn want(
         memory,
         pressure,
     } = drawn;
-    let Weights { step, met, cache, substage, look_again: _ } = weights;
+    let Weights { step, met, cache, substage, come, look_again: _ } = weights;
     let standing = measured_or_not(member, benchmarking.standing);
     let status = status(&Situation {
         model: member.model,
@@ -189,6 +190,7 @@ fn want(
         gpu: gpu.map(|gpu| objects::on_device(gpu, observed, engine)),
         cached: met.as_ref(),
         cache: memory.status(cache),
+        come: come.or_else(|| progress::of_engine(member, engine)),
         benchmark: standing.as_ref(),
         measured: benchmarking.measured.as_ref(),
         caching: substage,
@@ -196,10 +198,10 @@ fn want(
         now: observed.now,
     });
     let deleted = deleted_at(member.model);
-    let deployment = deployment.filter(|_| deleted.is_none());
     let waits = engine.asked > 0 && waits_for_weights(&[obstacle, unfilled]);
     let aim = verdict.as_ref().filter(|_| !elsewhere || waits);
-    let engine = wanted_engine(member, deployment, engine, aim, waits);
+    let engine =
+        wanted_engine(member, deployment.filter(|_| deleted.is_none()), engine, aim, waits);
     let (ended, jobs) = jobs(observed, member, &memory, benchmarking.job, verdict.as_ref());
     Wanted {
         id: member.id.clone(),
@@ -246,7 +248,10 @@ fn jobs(
     verdict: Option<&Verdict>,
 ) -> (bool, Vec<Job>) {
     match deleted_at(member.model) {
-        None => (false, benchmark.map(|job| *job).into_iter().collect()),
+        None => {
+            let benchmark = benchmark.map(|job| *job);
+            (false, memory.missing(member).into_iter().chain(benchmark).collect())
+        }
         Some(since) => ending(member, memory, verdict, observed.now >= since + DELETION_LIMIT),
     }
 }

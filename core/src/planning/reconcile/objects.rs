@@ -68,6 +68,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
         let claim = claim_of(observed, &blueprint);
         let blueprint = blueprint.with_adapters(member.adapters).on_claim(claim);
         let (weights, obstacle) = weights(observed, member, &blueprint)?;
+        let memory = copies(observed, member, &blueprint)?;
         Ok(Drawn {
             elsewhere,
             deployment: blueprint.deployment()?,
@@ -75,11 +76,11 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             weights,
             endpoint: drawn.endpoint.clone(),
             gpu: gpu.clone(),
-            obstacle,
+            obstacle: obstacle.or_else(|| memory.in_the_way(member)),
             unfilled: None,
             doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
             benchmarking: measured(observed, member, &blueprint),
-            memory: copies(observed, member, &blueprint)?,
+            memory,
             pressure: drawn.pressure.clone(),
         })
     });

@@ -16,6 +16,7 @@ use crate::planning::group::Record;
 use crate::planning::model::Demand;
 use crate::planning::objects::{Adapters, Settings};
 use crate::planning::placing::Cluster;
+use crate::planning::progress::Progress;
 use crate::planning::writing::{Dispute, Writing};
 
 /// One model, as it was observed.
@@ -47,6 +48,8 @@ pub struct Seen<'a> {
     pub writing: &'a Writing,
     /// Who else writes them.
     pub dispute: Option<&'a Dispute>,
+    /// What a pod says that brings its weights.
+    pub progress: Option<&'a Progress>,
     /// What was remembered of it.
     pub record: Record,
 }

@@ -10,11 +10,12 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Observed, Seen};
+use super::{Observed, Seen, progress};
 use crate::planning::caching::{self, CacheStep, Caching, caching};
 use crate::planning::objects::{
     Blueprint, FILLER, Filling, Held, QUANTIZER, Refusal, Work, is_of_the_model_before,
 };
+use crate::planning::progress::Told;
 use crate::planning::status::Obstacle;
 use crate::planning::time::time;
 
@@ -29,6 +30,8 @@ pub(super) struct Weights {
     pub(super) cache: Option<CacheStatus>,
     /// Which part of loading that is.
     pub(super) substage: Option<LoadingSubstage>,
+    /// How much has come.
+    pub(super) come: Option<Told>,
     /// When to look again although nothing changed.
     pub(super) look_again: Option<Duration>,
 }
@@ -49,7 +52,10 @@ pub(super) fn weights(
     if let Some(obstacle) = held.and_then(|held| somebody_elses(blueprint, member, held)) {
         return Ok((Weights::default(), Some(obstacle)));
     }
+    let bring: Vec<&Pod> = pods.iter().chain(&quantizer_pods).copied().collect();
+    let come = progress::come(member, &bring);
     let seen = caching::Seen {
+        come,
         claim: held,
         source: source_of(blueprint).and_then(|name| claim(observed, name)),
         awaited_since: awaited_since(member),
@@ -74,7 +80,7 @@ pub(super) fn weights(
         lasting: hindrance.is_some_and(|found| found.outlook() == Outlook::Terminal),
     });
     let met = ready.then_some((reason, message));
-    Ok((Weights { step, met, cache, substage, look_again }, obstacle))
+    Ok((Weights { step, met, cache, substage, come, look_again }, obstacle))
 }
 
 /// That a claim has the name of the one that is made for the model, and is not the model's.
@@ -134,7 +140,7 @@ fn awaited_since(member: &Seen<'_>) -> Option<Timestamp> {
 }
 
 /// Whether a Job that was made for the model is this `component`.
-fn is_a(job: &Job, component: &str) -> bool {
+pub(super) fn is_a(job: &Job, component: &str) -> bool {
     let labels = job.metadata.labels.as_ref();
     labels.and_then(|all| all.get(keys::COMPONENT)).is_some_and(|part| part == component)
 }

@@ -40,7 +40,10 @@ pub(super) fn standing_in_words(situation: &Situation<'_>) -> String {
             None => "serving".to_owned(),
             Some(found) => format!("serving; not all replicas do: {}", found.message),
         },
-        Standing::Holding => "starting".to_owned(),
+        Standing::Holding => match &situation.come {
+            None => "starting".to_owned(),
+            Some(come) => format!("starting; its weights so far: {come}"),
+        },
         Standing::Yielding => {
             "finishing what it serves; a model of the same priority is next".to_owned()
         }

@@ -6,6 +6,7 @@ mod events;
 mod message;
 mod phase;
 mod pressure;
+mod progress;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use crate::planning::benchmarking::Measured;
 use crate::planning::group::{Behind, Preempted, Record, Standing, Verdict};
 use crate::planning::model::Engine;
 use crate::planning::placing::Doubt;
+use crate::planning::progress::Told;
 use crate::planning::time::{moment, time};
 use crate::planning::writing::{Dispute, Writing};
 use crate::sharing::Turn;
@@ -80,6 +82,8 @@ pub struct Situation<'a> {
     pub cache: Option<CacheStatus>,
     /// What is done to have them there.
     pub caching: Option<LoadingSubstage>,
+    /// How much of them has come, where a pod brings them now.
+    pub come: Option<Told>,
     /// How measuring it stands, where the Model asks for that.
     pub benchmark: Option<&'a (ConditionReason, String)>,
     /// How fast it is where it serves now, if that was measured.
@@ -97,13 +101,6 @@ pub fn status(situation: &Situation<'_>) -> ModelStatus {
     let old = situation.model.status.as_ref().unwrap_or(&nothing);
     let phase = phase::phase(situation);
     let substage = substage(situation);
-    let progressed = match (substage, old.loading_substage) {
-        (None, _) => None,
-        (new, known) if new == known && old.loading_progress_at.is_some() => {
-            old.loading_progress_at.clone()
-        }
-        _ => Some(time(situation.now)),
-    };
     ModelStatus {
         phase: Some(phase),
         message: Some(message::message(situation, phase)),
@@ -112,10 +109,10 @@ pub fn status(situation: &Situation<'_>) -> ModelStatus {
         endpoint: situation.endpoint.clone(),
         metrics: metrics(situation, old.metrics.as_ref()),
         shared_group: shared_group(situation),
-        cache: situation.cache.clone(),
+        cache: progress::cache(situation),
         kv_cache: situation.kv_cache.clone(),
         loading_substage: substage,
-        loading_progress_at: progressed,
+        loading_progress_at: progress::at(situation, substage, old),
         ..old.clone()
     }
 }

@@ -64,6 +64,8 @@ pub enum Why {
     Refused,
     /// Something that is not the model's has the name.
     NameTaken,
+    /// The namespace is being deleted: nothing is made in it any more.
+    NamespaceEnds,
 }
 
 /// A refusal, as it is told.
@@ -118,14 +120,20 @@ impl Part {
 impl Why {
     /// Of a refusal in the server's words.
     pub fn of(said: &str) -> Self {
-        // The server's code and reason are those of any rule; only its words name a quota.
-        if said.contains("exceeded quota") { Self::Quota } else { Self::Refused }
+        // The server's code and reason are those of any rule; only its words name a quota or an end.
+        if said.contains("exceeded quota") {
+            Self::Quota
+        } else if said.contains("because it is being terminated") {
+            Self::NamespaceEnds
+        } else {
+            Self::Refused
+        }
     }
 
     fn reason(self) -> &'static str {
         match self {
             Self::Quota => LoadHindrance::QuotaExceeded.into(),
-            Self::Refused => ConditionReason::Refused.into(),
+            Self::Refused | Self::NamespaceEnds => ConditionReason::Refused.into(),
             Self::NameTaken => ConditionReason::NameTaken.into(),
         }
     }
@@ -240,6 +248,11 @@ impl Writing {
         let messages: Vec<&str> =
             self.refused().map(|(_, refused)| refused.message.as_str()).collect();
         Some((reason, messages.join("; ")))
+    }
+
+    /// Whether `part` will never be taken.
+    pub fn is_hopeless(&self, part: Part) -> bool {
+        self.refused().any(|(of, refused)| of == part && refused.why == Why::NamespaceEnds)
     }
 
     /// What is wrong with the Jobs that nobody waits for.

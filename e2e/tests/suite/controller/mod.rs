@@ -9,6 +9,7 @@ mod leading;
 mod life;
 mod owning;
 mod pressure;
+mod progress;
 mod registry;
 mod replicas_on_claims;
 mod scaled_elsewhere;

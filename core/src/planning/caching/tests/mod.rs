@@ -22,6 +22,7 @@ struct Scene {
     awaited_since: Option<Timestamp>,
     job: Option<Job>,
     pods: Vec<Pod>,
+    come: Option<Told>,
     size: Option<i64>,
     quantizer: Option<Job>,
     quantizer_pods: Vec<Pod>,
@@ -84,6 +85,7 @@ impl Scene {
             awaited_since: None,
             job: None,
             pods: Vec::new(),
+            come: None,
             size: None,
             quantizer: None,
             quantizer_pods: Vec::new(),
@@ -138,6 +140,7 @@ impl Scene {
             pods: &self.pods.iter().collect::<Vec<_>>(),
             quantizer: self.quantizer.as_ref(),
             quantizer_pods: &self.quantizer_pods.iter().collect::<Vec<_>>(),
+            come: self.come,
             size: self.size,
             quantized: self.quantized.as_ref(),
             can_grow: self.can_grow,
@@ -351,6 +354,20 @@ fn whoever_waits_for_a_claim_without_a_volume_is_told_which() {
     scene.claim.as_mut().unwrap().status = serde_json::from_value(status).unwrap();
     let note = scene.look().note;
     assert_eq!(note.as_deref(), Some("the claim `writer-cache` (class `fast`) has no volume yet"));
+}
+
+#[test]
+fn how_much_has_come_is_said_while_the_job_runs() {
+    let share = crate::activation::Share::new(1 << 30, 5 << 30).unwrap();
+    let come = Some(Told { share, moved: crate::moment::Moment::ORIGIN, still: false });
+    let mut scene = from("HF://a/b").with_claim().with_job(json!({ "active": 1 }));
+    assert_eq!(scene.look().message, "fetching the weights is under way");
+    scene.come = come;
+    assert_eq!(scene.look().message, "fetching the weights is under way: 1.0 GiB of 5.0 GiB");
+    let complete = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
+    let mut scene = from("HF://a/b").with_claim().with_job(complete);
+    scene.come = come;
+    assert_eq!(scene.look().message, "the weights are there");
 }
 
 #[test]

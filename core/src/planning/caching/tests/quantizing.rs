@@ -82,6 +82,21 @@ fn the_status_tells_how_far_it_is_and_what_came_of_it() {
 }
 
 #[test]
+fn a_quantizer_that_tells_how_far_it_is_is_shown_in_percent() {
+    let mut scene = awq().with_quantizer(json!({ "active": 1 }));
+    let progress = |scene: &Scene| scene.look().quantization.unwrap().progress;
+    assert_eq!(progress(&scene), None);
+    let told = |done| {
+        let share = crate::activation::Share::new(done, 10).unwrap();
+        Some(Told { share, moved: crate::moment::Moment::ORIGIN, still: false })
+    };
+    scene.come = told(4);
+    assert_eq!(progress(&scene), Some(40));
+    scene.come = told(10);
+    assert_eq!(progress(&scene), Some(99), "a hundred is when it is there");
+}
+
+#[test]
 fn what_came_of_it_is_remembered_when_the_pod_is_gone() {
     let mut scene = awq().with_quantizer(complete());
     scene.quantized = Some(QuantizationStatus {

@@ -10,6 +10,7 @@ use flexinfer_crds::model::LoadingSubstage;
 use super::Hindrance;
 use super::hindrance::{hindrance, of_deployment};
 use crate::moment::Moment;
+use crate::planning::objects::FETCH;
 use crate::planning::time::moment;
 
 /// A model's engine, replicas taken together.
@@ -99,12 +100,12 @@ fn unsettled(deployment: &Deployment) -> bool {
 }
 
 /// Its containers are gone for good.
-pub(super) fn ended(pod: &Pod) -> bool {
+pub(in crate::planning) fn ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-pub(super) fn ending(pod: &Pod) -> bool {
+pub(in crate::planning) fn ending(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
@@ -134,9 +135,12 @@ fn substage(pod: &Pod) -> Option<LoadingSubstage> {
         return None;
     }
     let status = pod.status.as_ref()?;
-    let first = status.init_container_statuses.iter().flatten();
-    if first.filter_map(|container| container.state.as_ref()).any(is_running) {
-        return Some(LoadingSubstage::LoadingWeights);
+    let mut first = status.init_container_statuses.iter().flatten();
+    if let Some(first) = first.find(|container| container.state.as_ref().is_some_and(is_running)) {
+        let fetches = first.name.starts_with(FETCH);
+        let part =
+            if fetches { LoadingSubstage::Downloading } else { LoadingSubstage::LoadingWeights };
+        return Some(part);
     }
     let engine = serving(pod)?;
     let state = engine.state.as_ref()?;

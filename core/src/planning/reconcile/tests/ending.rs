@@ -1,6 +1,7 @@
 //! Models that are deleted: nothing of them is left, and nothing waits for ever.
 
 use super::*;
+use crate::planning::writing::Why;
 
 #[test]
 fn k8s_14_a_model_that_could_never_run_is_let_go() {
@@ -60,6 +61,26 @@ fn a_deleted_model_waits_until_its_copies_are_gone_but_not_for_ever() {
         model.jobs[0].status = Some(ended_as(end));
         assert_eq!(planned_at(&model, 4).finalizer, Finalizer::Remove, "{end}");
     }
+}
+
+#[test]
+fn k8s_14_where_the_namespace_goes_nobody_waits_for_what_cannot_be_made_there() {
+    let mut model = kept_in_memory();
+    model.pods = vec![serving_on("a")];
+    model.model.status = Some(planned(&model).status);
+    model.pods.clear();
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    let refused = |said: &str| {
+        let mut writing = Writing::default();
+        writing.refuse(Part::Jobs, (Why::of(said), said), Some(1), at(2));
+        writing
+    };
+    model.writing = refused("jobs \"x\" is forbidden: exceeded quota: small");
+    assert_eq!(planned_at(&model, 3).finalizer, Finalizer::Keep, "there may be room again");
+    let ends = "jobs \"x\" is forbidden: unable to create new content in namespace a because it is \
+                being terminated";
+    model.writing = refused(ends);
+    assert_eq!(planned_at(&model, 3).finalizer, Finalizer::Remove);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod autoscalers;
 mod ending;
 mod measuring;
+mod memory;
 mod pressure;
+mod progress;
 mod refused;
 mod specs;
 mod swaps;
@@ -27,6 +29,7 @@ use crate::planning::group::Record;
 use crate::planning::model::Demand;
 use crate::planning::objects::{Adapters, Benchmarks, Images, Settings};
 use crate::planning::placing::{Cluster, Offer};
+use crate::planning::progress::Progress;
 use crate::planning::time::time;
 use crate::planning::writing::{Part, Writing};
 
@@ -53,6 +56,7 @@ struct Member {
     adapters: Adapters,
     writing: Writing,
     dispute: Option<Dispute>,
+    progress: Option<Progress>,
     record: Record,
 }
 
@@ -84,6 +88,7 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         adapters: Adapters::default(),
         writing: Writing::default(),
         dispute: None,
+        progress: None,
         record: Record::default(),
     }
 }
@@ -124,6 +129,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             name_conflict: None,
             writing: &member.writing,
             dispute: member.dispute.as_ref(),
+            progress: member.progress.as_ref(),
             record: member.record.clone(),
         }],
         lease: None,

@@ -67,7 +67,7 @@ fn copies_in_memory_are_known_while_the_model_sleeps_and_until_their_node_is_gon
 }
 
 /// A model that is fetched onto a claim which is there, with the Job that does it.
-fn fetching() -> Member {
+pub(super) fn fetching() -> Member {
     let spec = json!({
         "backend": "simulator", "source": "HF://org/model", "serverless": { "minReplicas": 1 },
     });

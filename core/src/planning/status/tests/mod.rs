@@ -94,6 +94,7 @@ impl Case {
             cached: None,
             unfilled: None,
             cache: None,
+            come: None,
             benchmark: self.benchmark.as_ref(),
             measured: self.measured.as_ref(),
             caching: None,
