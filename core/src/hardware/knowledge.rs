@@ -10,9 +10,7 @@ use std::fmt;
 use flexinfer_crds::keys;
 use jiff::Timestamp;
 
-use super::marks::{
-    LabelPrefix, Marks, Node, annotations, labels, measured_at, no_annotations, no_labels,
-};
+use super::marks::{Marks, Node, annotations, labels, measured_at, no_annotations, no_labels};
 use super::{Finding, ProbeFailure, Survey, representative, spoken_for};
 
 /// Failures in a row after which the agent had better be restarted: a container that lost its devices (as
@@ -81,7 +79,7 @@ pub struct Knowledge {
 
 impl Knowledge {
     /// What `look` means, after all that was seen before.
-    pub fn judge(&mut self, look: &Look<'_>, prefix: &LabelPrefix) -> Judgement {
+    pub fn judge(&mut self, look: &Look<'_>) -> Judgement {
         let survey = match look.found {
             Ok(survey) => survey,
             Err(failure) => {
@@ -93,17 +91,17 @@ impl Knowledge {
         let proven = Proven::of(look.node);
         let physical = survey.gpus.len() + lost(survey).count();
         if physical == 0 {
-            return self.nothing_found(look, survey, proven, prefix);
+            return self.nothing_found(look, survey, proven);
         }
         let most = proven.map_or(physical, |proven| proven.gpus.max(physical));
         let all_answer = survey.gpus.len() == most;
-        let known_vendor = look.node.labels.get(&prefix.key(keys::GPU_VENDOR));
+        let known_vendor = look.node.labels.get(keys::GPU_VENDOR);
         let spoken_for = spoken_for(&survey.gpus);
         let chosen = representative(&spoken_for);
         let mut marks = Marks::default();
         if all_answer || known_vendor.is_none() {
             let vendor = known_vendor.map(String::as_str);
-            marks.labels = labels(chosen.as_ref(), look.avx512, vendor, prefix);
+            marks.labels = labels(chosen.as_ref(), look.avx512, vendor);
         }
         marks.annotations = annotations(&spoken_for, look.kv_cache_usage);
         let measured_at = measured_at(look.node, &marks.annotations, look.newest_ready, look.now);
@@ -117,16 +115,9 @@ impl Knowledge {
     }
 
     /// A node without any GPU that answers: it never had one, lost them for good, or is only not ready.
-    fn nothing_found(
-        &self,
-        look: &Look<'_>,
-        survey: &Survey,
-        proven: Option<Proven>,
-        prefix: &LabelPrefix,
-    ) -> Judgement {
-        let processor =
-            Marks { labels: labels(None, look.avx512, None, prefix), ..Marks::default() };
-        let Some(count) = look.node.labels.get(&prefix.key(keys::GPU_COUNT)) else {
+    fn nothing_found(&self, look: &Look<'_>, survey: &Survey, proven: Option<Proven>) -> Judgement {
+        let processor = Marks { labels: labels(None, look.avx512, None), ..Marks::default() };
+        let Some(count) = look.node.labels.get(keys::GPU_COUNT) else {
             let health = health(survey, 0);
             let told = (health != Health::Good).then(|| health.to_string());
             let mut marks = processor;
@@ -135,7 +126,7 @@ impl Knowledge {
         };
         if proven.is_none() && look.bus_is_empty == Some(true) {
             let mut marks = processor;
-            marks.labels.extend(no_labels(prefix));
+            marks.labels.extend(no_labels());
             marks.annotations = no_annotations();
             return Judgement { health: Health::Good, marks, give_up: false };
         }

@@ -4,7 +4,7 @@ use flexinfer_crds::keys;
 use jiff::Timestamp;
 
 use super::knowledge::{Health, Judgement, Knowledge, Look, PATIENCE};
-use super::marks::{LabelPrefix, Node, patch};
+use super::marks::{Node, patch};
 use super::sysfs::Tree;
 use super::*;
 use crate::backends::{Backend, Vendor};
@@ -40,7 +40,7 @@ impl World {
             newest_ready: self.newest_ready,
             now: self.now,
         };
-        let judgement = self.agent.judge(&look, &LabelPrefix::default());
+        let judgement = self.agent.judge(&look);
         let patched = patch(&self.node, &judgement.marks).is_some();
         let wanted = &judgement.marks;
         for (known, wanted) in [

@@ -20,7 +20,7 @@ pub struct Arguments {
     /// The port of the metrics page
     #[arg(long, env = "FLEXINFER_AGENT_METRICS_PORT", default_value_t = 9100)]
     pub metrics_port: u16,
-    /// What the labels begin with
+    /// What copies of the labels begin with, for what else reads them; placement reads those under flexinfer.ai/
     #[arg(long, env = "FLEXINFER_AGENT_LABEL_PREFIX", default_value = "flexinfer.ai/")]
     pub label_prefix: LabelPrefix,
     /// The node to write to

@@ -73,12 +73,13 @@ impl Looker {
             newest_ready: pods.newest_ready,
             now,
         };
-        let mut judgement = self.knowledge.judge(&look, &self.prefix);
+        let mut judgement = self.knowledge.judge(&look);
         if by_count {
             // A count proves nothing about devices.
             judgement.marks.annotations.remove(keys::GPU_PROVEN);
         }
-        judgement.marks.labels.extend(enabled(&node, &self.prefix));
+        judgement.marks.labels.extend(enabled(&node));
+        judgement.marks.labels = self.prefix.copied(judgement.marks.labels);
         self.metrics.looked(found.as_ref().ok());
         self.tell(&judgement.health);
         if let Some(patch) = patch(&node, &judgement.marks) {

@@ -2,7 +2,7 @@
 
 use flexinfer_crds::keys;
 
-use super::{LabelPrefix, Node, Texts};
+use super::{Node, Texts};
 use crate::backends::Vendor;
 use crate::hardware::{Representative, product_label};
 
@@ -21,14 +21,9 @@ const GIB: u64 = 1 << 30;
 /// The labels of a node whose GPUs `chosen` stands for, on a processor with or without AVX-512. What is not
 /// known of a GPU of the same maker as `known_vendor` (the label that the node has) is left as it is; of
 /// another maker's it is removed.
-pub fn labels(
-    chosen: Option<&Representative>,
-    avx512: bool,
-    known_vendor: Option<&str>,
-    prefix: &LabelPrefix,
-) -> Texts {
+pub fn labels(chosen: Option<&Representative>, avx512: bool, known_vendor: Option<&str>) -> Texts {
     let mut labels = Texts::new();
-    labels.insert(prefix.key(keys::CPU_AVX512), Some(avx512.to_string()));
+    labels.insert(keys::CPU_AVX512.to_owned(), Some(avx512.to_string()));
     let Some(chosen) = chosen else { return labels };
     let vendor = vendor_name(chosen.vendor);
     let values = [
@@ -41,20 +36,19 @@ pub fn labels(
     ];
     let another = known_vendor.is_some_and(|known| known != vendor);
     let named = OF_GPUS.into_iter().zip(values).filter(|(_, value)| value.is_some() || another);
-    labels.extend(named.map(|(key, value)| (prefix.key(key), value)));
+    labels.extend(named.map(|(key, value)| (key.to_owned(), value)));
     labels
 }
 
 /// The label by which the agent of `node` is found for scraping, unless somebody has written it already.
-pub fn enabled(node: &Node, prefix: &LabelPrefix) -> Texts {
-    let key = prefix.key(keys::ENABLED);
-    let unsaid = !node.labels.contains_key(&key);
-    unsaid.then(|| (key, Some("true".to_owned()))).into_iter().collect()
+pub fn enabled(node: &Node) -> Texts {
+    let unsaid = !node.labels.contains_key(keys::ENABLED);
+    unsaid.then(|| (keys::ENABLED.to_owned(), Some("true".to_owned()))).into_iter().collect()
 }
 
 /// No label about GPUs, for a node that is proven to have none.
-pub fn no_labels(prefix: &LabelPrefix) -> Texts {
-    OF_GPUS.into_iter().map(|key| (prefix.key(key), None)).collect()
+pub fn no_labels() -> Texts {
+    OF_GPUS.into_iter().map(|key| (key.to_owned(), None)).collect()
 }
 
 /// `24Gi`: rounded to the nearest, since drivers keep some of a card's memory to themselves.

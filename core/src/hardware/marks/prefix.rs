@@ -1,29 +1,29 @@
-//! The prefix of the labels, which an operator changes where another labeler uses the same.
+//! Another prefix than ours, under which a node has its labels too: for what else reads them. Placement, benchmarks and
+//! scheduling read ours.
 
-/// A prefix of labels, such as `flexinfer.ai/`.
+use super::Texts;
+
+/// A prefix of labels, such as `gpu.example.com/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPrefix(String);
 
 /// A text that cannot be a label's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` cannot begin a label; write a domain in lower case and a slash, like `flexinfer.ai/`"
+    "`{0}` cannot begin a label; write a domain in lower case and a slash, like `gpu.example.com/`"
 )]
 pub struct BadPrefix(pub String);
 
 /// The prefix that `crds` writes its keys with.
 const OURS: &str = "flexinfer.ai/";
 
-impl Default for LabelPrefix {
-    fn default() -> Self {
-        Self(OURS.to_owned())
-    }
-}
-
 impl LabelPrefix {
-    /// `key` of `flexinfer_crds::keys` under this prefix.
-    pub(in crate::hardware) fn key(&self, key: &str) -> String {
-        format!("{}{}", self.0, key.strip_prefix(OURS).unwrap_or(key))
+    /// `labels` with a copy of each under this prefix.
+    pub fn copied(&self, labels: Texts) -> Texts {
+        let own = |key: &str| Some(format!("{}{}", self.0, key.strip_prefix(OURS)?));
+        let copies: Vec<_> =
+            labels.iter().filter_map(|(key, value)| Some((own(key)?, value.clone()))).collect();
+        labels.into_iter().chain(copies).collect()
     }
 }
 

@@ -16,9 +16,8 @@ fn gpu(vendor: Vendor, architecture: &str, total: u64, used: u64) -> Gpu {
     gpu
 }
 
-fn labels_of(gpus: &[Gpu], prefix: &str) -> Vec<(String, Option<String>)> {
-    let prefix = prefix.parse().unwrap();
-    labels(representative(&spoken_for(gpus)).as_ref(), true, None, &prefix).into_iter().collect()
+fn labels_of(gpus: &[Gpu]) -> Texts {
+    labels(representative(&spoken_for(gpus)).as_ref(), true, None)
 }
 
 fn texts(pairs: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
@@ -32,7 +31,7 @@ fn labels_are_those_of_the_original() {
         gpu(Vendor::Nvidia, "sm_89", 24564 << 20, 0),
     ];
     assert_eq!(
-        labels_of(&gpus, "flexinfer.ai/"),
+        labels_of(&gpus).into_iter().collect::<Vec<_>>(),
         texts(&[
             ("flexinfer.ai/cpu.avx512", "true"),
             ("flexinfer.ai/gpu.arch", "sm_89"),
@@ -45,10 +44,17 @@ fn labels_are_those_of_the_original() {
 }
 
 #[test]
-fn another_prefix_moves_every_label() {
-    let moved = labels_of(&[gpu(Vendor::Amd, "gfx1100", 24 * GIB, 0)], "gpu.example.com");
-    assert!(moved.iter().all(|(key, _)| key.starts_with("gpu.example.com/")), "{moved:?}");
-    assert!(moved.contains(&("gpu.example.com/gpu.vendor".to_owned(), Some("AMD".to_owned()))));
+fn another_prefix_has_a_copy_of_every_label() {
+    let own = labels_of(&[gpu(Vendor::Amd, "gfx1100", 24 * GIB, 0)]);
+    let all = "gpu.example.com".parse::<LabelPrefix>().unwrap().copied(own.clone());
+    assert_eq!(all.len(), own.len() * 2);
+    for (key, value) in &own {
+        assert_eq!(all.get(key), Some(value), "placement reads {key}");
+        let copy = key.replace("flexinfer.ai/", "gpu.example.com/");
+        assert_eq!(all.get(&copy), Some(value), "{copy}");
+    }
+    let ours = "flexinfer.ai/".parse::<LabelPrefix>().unwrap();
+    assert_eq!(ours.copied(own.clone()), own);
     for bad in ["", "/", "a//", "-a.b/", "A.b/", "a b/"] {
         assert!(bad.parse::<LabelPrefix>().is_err(), "{bad}");
     }
@@ -194,7 +200,7 @@ fn k8s_08_the_label_of_a_product_fits_and_the_annotation_has_all_of_it() {
     older.name = Some("NVIDIA Quadro M5000".to_owned());
     let gpus = [older, card];
     let key = "flexinfer.ai/gpu.product".to_owned();
-    let label = labels_of(&gpus, "flexinfer.ai/").into_iter().find(|(known, _)| *known == key);
+    let label = labels_of(&gpus).into_iter().find(|(known, _)| *known == key);
     let label = label.unwrap().1.unwrap();
     assert!(label.len() <= 63 && label.starts_with("nvidia-rtx-pro-6000-blackwell"), "{label}");
     let told = annotations(&spoken_for(&gpus), None).remove(&key).unwrap();
