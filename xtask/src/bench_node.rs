@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut measure = program::named(workspace::binary("flexinfer-loadtest", bench::PROFILE)?);
     measure.arg("node");
     if arguments.quick {
-        measure.args(["--size", "256", "--rounds", "2"]);
+        measure.args(["--size", "256", "--rounds", "2", "--cold-rounds", "1"]);
     }
     if arguments.full {
         measure.args(["--small-files", "100000"]);

@@ -1,5 +1,5 @@
 //! Sees to it that every copy begins alike: with its source whole in the page cache, from which a system that is short
-//! of memory, or told to save it, takes pages at any time.
+//! of memory, or told to save it, takes pages at any time; or with nothing of it there.
 
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
@@ -25,6 +25,32 @@ pub(super) fn ensure_cached(folder: &Path) -> Result<u64> {
     }
     ensure!(missed_again == 0, "the page cache does not keep what is to be copied; copy less");
     Ok(missed)
+}
+
+/// Has the files of `folder` dropped from the page cache; whether that is so. A file system in memory drops nothing.
+pub(super) fn ensure_cold(folder: &Path) -> Result<bool> {
+    forget(folder)?;
+    let mut cold = true;
+    for entry in fs::read_dir(folder)? {
+        let file = File::open(entry?.path())?;
+        let middle = file.metadata()?.len() / 2;
+        let there = at_once(&file, &mut [0], middle);
+        cold &= there.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    }
+    // What was looked at is there again, with some of what follows.
+    forget(folder)?;
+    Ok(cold)
+}
+
+fn forget(folder: &Path) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    for entry in fs::read_dir(folder)? {
+        let file = File::open(entry?.path())?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = folder;
+    Ok(())
 }
 
 /// Reads all files of `folder`; gives how many bytes had to be waited for.
@@ -70,6 +96,21 @@ mod tests {
     use rustix::fs::{Advice, fadvise};
 
     use super::*;
+
+    #[test]
+    fn what_is_on_a_disk_can_be_dropped_and_what_is_in_memory_cannot() {
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::write(memory.path().join("weights"), vec![1; 2 * STEP]).unwrap();
+        assert!(!ensure_cold(memory.path()).unwrap());
+        // The same in a place that may be a disk: either it is told that nothing can be dropped, or it is dropped.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights");
+        fs::write(&path, vec![1; 2 * STEP]).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        if ensure_cold(folder.path()).unwrap() {
+            assert!(ensure_cached(folder.path()).unwrap() > 0);
+        }
+    }
 
     #[test]
     fn what_is_not_cached_is_read_and_then_it_is() {

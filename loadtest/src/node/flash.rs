@@ -59,6 +59,15 @@ impl Weights {
     }
 }
 
+/// Where the source is when a copy begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// All of it in the page cache.
+    Warm,
+    /// Nothing of it.
+    Cold,
+}
+
 /// A way to copy a folder.
 enum Way {
     Flash,
@@ -82,11 +91,17 @@ pub(super) struct Copies {
     pub(super) memory: Option<u64>,
     /// Bytes of the source that had left the page cache between copies.
     missed: u64,
+    /// Whether nothing could be measured since the file system keeps its pages in memory.
+    stays_warm: bool,
 }
 
 /// Copies `weights` in each way, in turns. Each round begins with another way, since what the one before leaves
 /// behind is not alike.
-pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Result<Copies> {
+pub(super) fn compare(
+    places: &Places<'_>,
+    (weights, from): (&Weights, Source),
+    rounds: u32,
+) -> Result<Copies> {
     let source = tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.from)?;
     weights.write(source.path())?;
     let mut copies = Copies::default();
@@ -94,12 +109,16 @@ pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Re
         for (name, way) in WAYS.iter().cycle().skip(usize::try_from(round)?).take(WAYS.len()) {
             let folder =
                 tempfile::Builder::new().prefix("flexinfer-bench-").tempdir_in(places.to)?;
-            copies.missed += cached::ensure_cached(source.path())?;
+            match from {
+                Source::Warm => copies.missed += cached::ensure_cached(source.path())?,
+                Source::Cold if cached::ensure_cold(source.path())? => {}
+                Source::Cold => return Ok(Copies { stays_warm: true, ..Copies::default() }),
+            }
             let copy = folder.path().join("copy");
             let begun = Instant::now();
             let took = match way {
                 Way::Flash => {
-                    let memory = flash(places.program, source.path(), &copy)?;
+                    let memory = flash(places.program, source.path(), &copy, from)?;
                     copies.memory = copies.memory.max(memory);
                     Some(begun.elapsed())
                 }
@@ -123,10 +142,13 @@ pub(super) fn compare(places: &Places<'_>, weights: &Weights, rounds: u32) -> Re
 }
 
 /// Runs `flash`; gives the most memory it had, without the copy, which is nobody's.
-fn flash(program: &Path, from: &Path, to: &Path) -> Result<Option<u64>> {
+fn flash(program: &Path, from: &Path, to: &Path, source: Source) -> Result<Option<u64>> {
     let mut command = Command::new(program);
-    // The next round shall find the pages too.
-    command.arg("flash").arg("--src").arg(from).arg("--dst").arg(to).arg("--keep-page-cache");
+    command.arg("flash").arg("--src").arg(from).arg("--dst").arg(to);
+    if source == Source::Warm {
+        // The next round shall find the pages too.
+        command.arg("--keep-page-cache");
+    }
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut child =
         command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
@@ -180,7 +202,10 @@ fn same(from: &Path, to: &Path) -> Result<()> {
 
 impl Copies {
     pub(super) fn print(&self, what: &str) {
-        println!("\n{what}, from the page cache to memory: best time, median, all");
+        println!("\n{what}: best time, median, all");
+        if self.stays_warm {
+            println!("not measured: the file system of the source keeps its pages in memory");
+        }
         for (name, times) in &self.times {
             let all = times.iter().map(|time| format!("{:.3}", time.as_secs_f64()));
             let all = all.collect::<Vec<_>>().join(" ");

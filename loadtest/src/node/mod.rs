@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::binaries;
 pub(crate) use extender::echo;
+use flash::Source;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -35,6 +36,10 @@ pub(crate) struct Arguments {
     /// How often each is measured; the best counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// How often the large weights are copied from the disk too, with nothing of them in the page cache; 0 is not at
+    /// all
+    #[arg(long, default_value_t = 2)]
+    cold_rounds: u32,
     /// Nodes of the cluster whose scheduler asks
     #[arg(long, default_value_t = 5000)]
     nodes: usize,
@@ -49,13 +54,19 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let program = binaries.join("flexinfer-node");
     let places = flash::Places { program: &program, from: &from, to: &arguments.to };
     let large = flash::Weights::large(arguments.size << 20);
-    let copies = flash::compare(&places, &large, arguments.rounds)?;
-    copies.print(&format!("{} MiB in {} files", arguments.size, large.count()));
+    let what = format!("{} MiB in {} files", arguments.size, large.count());
+    let copies = flash::compare(&places, (&large, Source::Warm), arguments.rounds)?;
+    copies.print(&format!("{what}, from the page cache to memory"));
+    let cold = flash::compare(&places, (&large, Source::Cold), arguments.cold_rounds)?;
+    if arguments.cold_rounds > 0 {
+        cold.print(&format!("{what}, from the disk to memory"));
+    }
     let small = match arguments.small_files {
         0 => None,
         count => {
-            let small = flash::compare(&places, &flash::Weights::small(count), arguments.rounds)?;
-            small.print(&format!("{count} files of 4 KiB"));
+            let files = flash::Weights::small(count);
+            let small = flash::compare(&places, (&files, Source::Warm), arguments.rounds)?;
+            small.print(&format!("{count} files of 4 KiB, from the page cache to memory"));
             Some(small)
         }
     };
@@ -69,6 +80,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
                 "flash_vs_cp": copies.times_as_fast("cp -r"),
                 "flash_vs_yardstick_by_medians": copies.times_as_fast_commonly("yardstick"),
                 "flash_vs_cp_by_medians": copies.times_as_fast_commonly("cp -r"),
+                "flash_vs_rsync": copies.times_as_fast("rsync"),
+                "flash_vs_rclone": copies.times_as_fast("rclone"),
+                "flash_cold_vs_yardstick": cold.times_as_fast("yardstick"),
+                "flash_cold_vs_cp": cold.times_as_fast("cp -r"),
+                "flash_cold_vs_rsync": cold.times_as_fast("rsync"),
+                "flash_cold_vs_rclone": cold.times_as_fast("rclone"),
+                "flash_cold_best_seconds": cold.best("flash"),
                 "flash_small_vs_cp": small.and_then(|small| small.times_as_fast("cp -r")),
                 "score_5000_vs_echo": asked.times_as_long(),
                 "flash_best_seconds": copies.best("flash"),
