@@ -157,6 +157,7 @@ mod tests {
             tokens_per_second: 42.5,
             duration_seconds: Some(30.0),
             latency_ms: None,
+            configuration: None,
         };
         let load = Metrics { load_time_seconds: Some("7.5".into()), ..Metrics::default() };
         let status = ModelStatus { metrics: Some(load), ..ModelStatus::default() };

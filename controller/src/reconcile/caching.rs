@@ -45,15 +45,21 @@ impl Reconciler {
                 Ok(Wrote::Something)
             }
             Some(CacheStep::Make(job)) => self.make_jobs(member, vec![*job]).await,
-            Some(CacheStep::Delete(name)) => {
-                let jobs: Api<Job> = self.writer.api(&member.id);
-                tracing::info!(model = %member.id, job = name, "the Job is deleted");
-                // In the background its pods go with it; they would hold the claim otherwise.
-                let background = DeleteParams::background();
-                let write = jobs.delete(&name, &background);
-                let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
-                gone_is_well(deleted.map(drop)).map(|()| Wrote::Something)
-            }
+            Some(CacheStep::Delete(name)) => self.delete_job(member, &name).await,
         }
+    }
+
+    pub(super) async fn delete_job(
+        &self,
+        member: &Member,
+        name: &str,
+    ) -> Result<Wrote, Error> {
+        let jobs: Api<Job> = self.writer.api(&member.id);
+        tracing::info!(model = %member.id, job = name, "the Job is deleted");
+        // In the background its pods go with it; they would hold the claim otherwise.
+        let background = DeleteParams::background();
+        let write = jobs.delete(name, &background);
+        let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
+        gone_is_well(deleted.map(drop)).map(|()| Wrote::Something)
     }
 }

@@ -5,8 +5,9 @@ use flexinfer_core::planning::objects::{Benchmarks, SecretKey};
 use flexinfer_crds::keys;
 use serde_json::{Map, Value, json};
 
-/// The key of a Secret whose name stands alone.
+/// The keys of Secrets whose names stand alone.
 const KEY: &str = "token";
+const AUTHORITIES: &str = "ca.crt";
 
 /// How models are measured that ask for it.
 #[derive(Clone, Debug, Args)]
@@ -23,6 +24,10 @@ pub struct Measuring {
     /// of each model; the key is `token` where none is named
     #[arg(long, env = "BENCHMARK_API_KEY_SECRET", value_name = "NAME[/KEY]")]
     pub benchmark_api_key_secret: Option<String>,
+    /// The Secret, and the key in it, with the authorities (PEM) that the gateway's certificate may be signed by, in
+    /// the namespace of each model; the key is `ca.crt` where none is named [default: the system's]
+    #[arg(long, env = "BENCHMARK_CA_SECRET", value_name = "NAME[/KEY]")]
+    pub benchmark_ca_secret: Option<String>,
     /// The ConfigMap of all results, in this controller's namespace
     #[arg(long, env = "BENCHMARK_RESULTS_CONFIGMAP", value_name = "NAME",
         default_value = keys::BENCHMARK_RESULTS)]
@@ -36,14 +41,16 @@ impl Measuring {
             let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty());
             text.map(str::to_owned)
         };
-        let key = written(&self.benchmark_api_key_secret).map(|text| {
-            let (name, key) = text.split_once('/').unwrap_or((&text, KEY));
-            SecretKey { name: name.to_owned(), key: key.to_owned() }
-        });
+        let entry = |text: &Option<String>, usual| {
+            let text = written(text)?;
+            let (name, key) = text.split_once('/').unwrap_or((&text, usual));
+            Some(SecretKey { name: name.to_owned(), key: key.to_owned() })
+        };
         Benchmarks {
             service_account: written(&self.benchmark_service_account),
             gateway: written(&self.proxy_url),
-            key,
+            key: entry(&self.benchmark_api_key_secret, KEY),
+            ca: entry(&self.benchmark_ca_secret, AUTHORITIES),
             results: self.benchmark_results.clone(),
             results_namespace: namespace.to_owned(),
         }
@@ -55,12 +62,14 @@ impl Measuring {
             benchmark_service_account,
             proxy_url,
             benchmark_api_key_secret,
+            benchmark_ca_secret,
             benchmark_results,
         } = self;
         [
             ("benchmark-service-account", json!(benchmark_service_account)),
             ("proxy-url", json!(proxy_url)),
             ("benchmark-api-key-secret", json!(benchmark_api_key_secret)),
+            ("benchmark-ca-secret", json!(benchmark_ca_secret)),
             ("benchmark-results", json!(benchmark_results)),
         ]
         .into_iter()
@@ -98,5 +107,7 @@ mod tests {
         let key = |text: &str| settings(&["--benchmark-api-key-secret", text]).key.unwrap();
         assert_eq!(key("callers"), SecretKey { name: "callers".into(), key: "token".into() });
         assert_eq!(key("callers/bench"), SecretKey { name: "callers".into(), key: "bench".into() });
+        let ca = settings(&["--benchmark-ca-secret", "gateway-tls"]).ca.unwrap();
+        assert_eq!(ca, SecretKey { name: "gateway-tls".into(), key: "ca.crt".into() });
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 
 use flexinfer_crds::keys;
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::said::amount;
@@ -48,6 +49,8 @@ pub struct Measured {
     pub latency_ms: Option<f64>,
     /// When it ended: RFC 3339, UTC.
     pub timestamp: String,
+    /// What determined the speed beside the kind of node, as a hash; `None` where nobody said.
+    pub configuration: Option<String>,
 }
 
 /// How it was measured, for the ConfigMap of one deployment.
@@ -122,6 +125,7 @@ impl Subject {
             samples: measured.samples,
             avg_latency_ms: measured.latency_ms,
             timestamp: &measured.timestamp,
+            configuration: measured.configuration.as_deref(),
         };
         let meta = serde_json::to_string(&meta).unwrap_or_default();
         let key = self.key();
@@ -155,20 +159,31 @@ pub fn tokens_per_second(results: &BTreeMap<String, String>, subject: &Subject) 
 
 /// How long the measurement of `subject` took, in seconds, by the ConfigMap of all results.
 pub fn duration_seconds(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
-    noted(results, subject, "durationSeconds")
+    number(results, subject, "durationSeconds")
 }
 
 /// How many milliseconds an answer of `subject` took on average, by the ConfigMap of all results; `None` also where
 /// nobody noted it, as the original did not.
 pub fn latency_ms(results: &BTreeMap<String, String>, subject: &Subject) -> Option<f64> {
-    noted(results, subject, "avgLatencyMs")
+    number(results, subject, "avgLatencyMs")
+}
+
+/// What determined the speed of `subject` when it was measured, as a hash; `None` also where nobody noted it, as the
+/// original did not.
+pub fn configuration(results: &BTreeMap<String, String>, subject: &Subject) -> Option<String> {
+    noted(results, subject, "configuration")?.as_str().map(str::to_owned)
 }
 
 /// A number that was noted beside a result.
-fn noted(results: &BTreeMap<String, String>, subject: &Subject, key: &str) -> Option<f64> {
+fn number(results: &BTreeMap<String, String>, subject: &Subject, key: &str) -> Option<f64> {
+    noted(results, subject, key)?.as_f64().filter(|number| *number >= 0.0)
+}
+
+/// What was noted beside a result.
+fn noted(results: &BTreeMap<String, String>, subject: &Subject, key: &str) -> Option<Value> {
     let meta = results.get(&format!("meta_{}", subject.key()))?;
-    let meta: serde_json::Value = serde_json::from_str(meta).ok()?;
-    meta.get(key)?.as_f64().filter(|number| *number >= 0.0)
+    let meta: Value = serde_json::from_str(meta).ok()?;
+    meta.get(key).cloned()
 }
 
 /// The tokens per second in the ConfigMap of one deployment, as [`Subject::of_deployment`] writes it.
@@ -189,6 +204,8 @@ struct Meta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     avg_latency_ms: Option<f64>,
     timestamp: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<&'a str>,
 }
 
 /// Two places behind the point: more than a measurement is good for.
@@ -224,6 +241,7 @@ mod tests {
             samples: 5,
             latency_ms: Some(2560.0),
             timestamp: "2026-01-02T03:04:05Z".to_owned(),
+            configuration: Some("c0ffee".to_owned()),
         }
     }
 
@@ -259,8 +277,9 @@ mod tests {
         assert_eq!(duration_seconds(&entries, &subject()), Some(12.8));
         assert_eq!(duration_seconds(&entries, &other), None);
         assert_eq!(latency_ms(&entries, &subject()), Some(2560.0));
+        assert_eq!(configuration(&entries, &subject()).as_deref(), Some("c0ffee"));
         let meta = entries.get(&format!("meta_{}", subject().key())).unwrap();
-        let meta = serde_json::from_str::<serde_json::Value>(meta).unwrap();
+        let meta = serde_json::from_str::<Value>(meta).unwrap();
         assert_eq!(meta["deviceClass"], subject().device_class.to_string());
         assert_eq!(meta["completionTokens"], 640);
     }
@@ -270,10 +289,10 @@ mod tests {
         let original = r#"{"tokensPerSecond":50.0,"durationSeconds":12.8}"#.to_owned();
         let entries = BTreeMap::from([(format!("meta_{}", subject().key()), original)]);
         assert_eq!(latency_ms(&entries, &subject()), None);
-        let none = Measured { latency_ms: None, ..measured() };
-        let noted =
-            subject().entries(&none).into_values().any(|entry| entry.contains("avgLatency"));
-        assert!(!noted, "a latency that nobody measured");
+        assert_eq!(configuration(&entries, &subject()), None);
+        let none = Measured { latency_ms: None, configuration: None, ..measured() };
+        let says = |what| subject().entries(&none).into_values().any(|entry| entry.contains(what));
+        assert!(!says("avgLatency") && !says("configuration"), "what nobody has measured");
     }
 
     #[test]

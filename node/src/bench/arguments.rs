@@ -1,5 +1,7 @@
 //! The flags of `bench`, with the names and defaults of the original.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use flexinfer_crds::Duration;
 
@@ -13,6 +15,9 @@ pub struct Arguments {
     /// Key for the gateway, where it asks for one
     #[arg(long, env = "PROXY_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// The authorities (PEM) that the gateway's certificate may be signed by, in place of the system's
+    #[arg(long, env = "PROXY_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// The model, as results are to be found by
     #[arg(long)]
     pub model: String,
@@ -61,6 +66,10 @@ pub struct Arguments {
     /// The namespace of that ConfigMap: the scheduler's [default: the model's]
     #[arg(long, env = "BENCHMARK_RESULTS_NAMESPACE", value_name = "NAME")]
     pub results_namespace: Option<String>,
+    /// Note this with the result: a hash of what determines the speed, by which the controller sees whether it still
+    /// holds
+    #[arg(long, value_name = "HASH")]
+    pub configuration: Option<String>,
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,

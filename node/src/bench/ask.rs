@@ -51,7 +51,7 @@ impl Asking {
             Operation::Images => "v1/images/generations",
         };
         Ok(Self {
-            client: client::client()?,
+            client: client::client(arguments.ca.as_deref())?,
             url: format!("{}/{path}", arguments.url.trim_end_matches('/')),
             key: arguments.api_key.clone(),
             model: arguments.served_name().to_owned(),

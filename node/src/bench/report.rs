@@ -42,6 +42,8 @@ pub(super) struct Report {
     min_duration: String,
     /// When it ended: RFC 3339, UTC.
     timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<String>,
     levels: Vec<Level>,
 }
 
@@ -65,6 +67,7 @@ impl Report {
             batch_size: arguments.batch_size,
             min_duration: arguments.min_duration.to_string(),
             timestamp: now.round(jiff::Unit::Second).unwrap_or(now).to_string(),
+            configuration: arguments.configuration.clone(),
             levels,
         }
     }
@@ -87,6 +90,7 @@ impl Report {
             samples: summary.samples,
             latency_ms: summary.whole_seconds.map(|spread| spread.mean * 1000.0),
             timestamp: self.timestamp.clone(),
+            configuration: self.configuration.clone(),
         };
         let method = Method {
             warmup_iterations: self.warmup_iterations.into(),

@@ -11,10 +11,12 @@
 mod agent;
 mod benchmark_results;
 mod benchmarking;
+mod benchmarking_tls;
 mod fetching;
 mod flash;
 mod flash_interrupted;
 mod flash_links;
 mod flash_memory;
 mod flash_peers;
+mod flash_room;
 mod world;

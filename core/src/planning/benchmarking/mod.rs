@@ -1,6 +1,7 @@
 //! Whether a model is to be measured now, what is known of its speed, and what people are told about that. One
 //! Job per model and kind of node, where the Model asks for it (annotation `flexinfer.ai/benchmark: auto`) and
-//! no result is there. A Job that failed stays for its log, and is never repeated by itself.
+//! no result is there, or one of another configuration. A Job that failed stays for its log, and is never repeated
+//! by itself while the Model is the same.
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,8 @@ pub struct Seen<'a> {
     pub results: &'a BTreeMap<String, String>,
     /// What was made for the model.
     pub jobs: &'a [&'a Job],
+    /// Whether its engines are as the Model has them by now.
+    pub settled: bool,
     /// The model's status.
     pub status: Option<&'a ModelStatus>,
     /// Now.
@@ -41,6 +44,8 @@ pub struct Seen<'a> {
 pub struct Benchmarking {
     /// The Job to make.
     pub job: Option<Box<Job>>,
+    /// The Job that is to go, since it measures what is no more.
+    pub outdated: Option<String>,
     /// How it stands, where the Model asks for it: reason and message of the condition `BenchmarkComplete`.
     pub standing: Option<(ConditionReason, String)>,
     /// What was measured on the kind of node that serves the model now, whoever measured it.
@@ -60,6 +65,8 @@ pub struct Measured {
     pub duration_seconds: Option<f64>,
     /// Milliseconds to the end of an answer, on average, where that was noted.
     pub latency_ms: Option<f64>,
+    /// What determined it, as a hash; `None` where nobody noted it.
+    pub configuration: Option<String>,
 }
 
 /// What follows for the model that `blueprint` draws.
@@ -70,11 +77,19 @@ pub fn benchmarking(blueprint: &Blueprint<'_>, seen: &Seen<'_>) -> Benchmarking 
     };
     let measured = class.and_then(|class| found(blueprint, seen.results, class));
     let wanted = blueprint.annotation(keys::BENCHMARK) == Some("auto");
-    let next = match (class, &measured) {
+    // One of which nobody knows what was measured is believed: it is older than the question.
+    let configuration = blueprint.configuration();
+    let holds =
+        |found: &&Measured| found.configuration.is_none() || found.configuration == configuration;
+    let next = match (class, measured.as_ref().filter(holds)) {
         _ if !wanted => Benchmarking::default(),
         (Some(class), Some(measured)) => said(
             ConditionReason::BenchmarkSucceeded,
             format!("{:.1} tokens per second on {class}", measured.tokens_per_second),
+        ),
+        (Some(_), None) if !seen.settled => said(
+            ConditionReason::BenchmarkPending,
+            "it is measured as soon as its engines are as the Model has them".to_owned(),
         ),
         (Some(class), None) => match blueprint.benchmark_job(class) {
             Ok(job) => by_job(job, seen, blueprint),
@@ -98,6 +113,7 @@ fn found(
         tokens_per_second: benchmarks::tokens_per_second(results, &subject)?,
         duration_seconds: benchmarks::duration_seconds(results, &subject),
         latency_ms: benchmarks::latency_ms(results, &subject),
+        configuration: benchmarks::configuration(results, &subject),
         class: class.clone(),
     })
 }
@@ -116,6 +132,11 @@ fn by_job(wanted: Job, seen: &Seen<'_>, blueprint: &Blueprint<'_>) -> Benchmarki
     let again = "delete it to measure again";
     if known.metadata.deletion_timestamp.is_some() {
         return said(ConditionReason::BenchmarkPending, format!("Job {name} is being deleted"));
+    }
+    if is_outdated(known, &wanted) {
+        let message = format!("Job {name} measured what the model was before; it is made anew");
+        let begins = said(ConditionReason::BenchmarkPending, message);
+        return Benchmarking { outdated: Some(name), ..begins };
     }
     if let Some(failed) = condition(known, "Failed") {
         let why = failed.message.as_deref().unwrap_or("it gave up");
@@ -137,6 +158,12 @@ fn by_job(wanted: Job, seen: &Seen<'_>, blueprint: &Blueprint<'_>) -> Benchmarki
         settings.results_namespace, settings.results
     );
     said(ConditionReason::BenchmarkFailed, message)
+}
+
+/// Whether a Job measures another configuration. Older ones did not say.
+fn is_outdated(known: &Job, wanted: &Job) -> bool {
+    let work = |job: &Job| job.metadata.annotations.as_ref()?.get(keys::JOB_WORK).cloned();
+    work(known).is_some_and(|of| Some(of) != work(wanted))
 }
 
 /// Nobody serves the model, or several kinds of node do. What was found before stays true.

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::*;
+use crate::backends::Backend;
 use crate::effective::{Defaults, Effective};
 use crate::planning::objects::{Benchmarks, Images, SecretKey, Settings};
 use crate::planning::placing::Placement;
@@ -18,6 +19,7 @@ struct Case {
     classes: Vec<DeviceClass>,
     results: BTreeMap<String, String>,
     jobs: Vec<Job>,
+    settled: bool,
     status: Option<ModelStatus>,
 }
 
@@ -58,6 +60,7 @@ impl Case {
             classes: vec![class("sm_89")],
             results: BTreeMap::new(),
             jobs: Vec::new(),
+            settled: true,
             status: None,
         }
     }
@@ -69,6 +72,7 @@ impl Case {
                 classes: self.classes.clone(),
                 results: &self.results,
                 jobs: &jobs,
+                settled: self.settled,
                 status: self.status.as_ref(),
                 now: at(seconds),
             };
@@ -80,6 +84,10 @@ impl Case {
         let effective = Effective::of(&self.model, 1, &Defaults::default()).unwrap();
         let placement = Placement::processor();
         look(&Blueprint::of(&self.model, &effective, &placement, &self.settings).unwrap())
+    }
+
+    fn configuration(&self) -> String {
+        self.with(|blueprint| blueprint.configuration().unwrap())
     }
 
     fn now(&self) -> Benchmarking {
@@ -126,7 +134,10 @@ fn a_model_that_asks_for_it_is_measured_once_for_each_kind_of_node() {
     assert_eq!(
         pod.containers[0].args.as_ref().unwrap().join(" "),
         "bench --model=llama --model-name=models/llama --backend=vllm \
-         --configmap=flexinfer-benchmark-results --results-namespace=flexinfer"
+         --configmap=flexinfer-benchmark-results --results-namespace=flexinfer \
+         --configuration="
+            .to_owned()
+            + &case.configuration()
     );
     case.jobs = vec![job];
     assert_eq!((reason(&case.now()), case.now().job), (ConditionReason::BenchmarkRunning, None));
@@ -230,6 +241,25 @@ fn an_image_and_a_key_for_the_gateway_are_the_settings() {
 }
 
 #[test]
+fn an_authority_of_ones_own_is_all_that_a_job_gets_of_its_secret() {
+    let mut case = Case::new();
+    assert_eq!(case.started().spec.unwrap().template.spec.unwrap().volumes, None);
+    let ca = SecretKey { name: "gateway-tls".into(), key: "ca.crt".into() };
+    case.settings.benchmarks.ca = Some(ca);
+    let pod = case.started().spec.unwrap().template.spec.unwrap();
+    let secret = pod.volumes.unwrap().remove(0).secret.unwrap();
+    let items: Vec<String> = secret.items.unwrap().into_iter().map(|item| item.key).collect();
+    assert_eq!(
+        (secret.secret_name.as_deref(), items),
+        (Some("gateway-tls"), vec!["ca.crt".into()])
+    );
+    let variables = pod.containers[0].env.clone().unwrap();
+    let file = variables.into_iter().find(|variable| variable.name == "PROXY_CA").unwrap();
+    let mount = pod.containers[0].volume_mounts.as_ref().unwrap()[0].mount_path.clone();
+    assert_eq!(file.value, Some(format!("{mount}/ca.crt")));
+}
+
+#[test]
 fn the_name_of_a_job_fits_whatever_the_models_is() {
     for length in [1, 42, 43, 44, 63, 253] {
         let name = "a-".repeat(length).chars().take(length).collect::<String>() + "b";
@@ -237,4 +267,90 @@ fn the_name_of_a_job_fits_whatever_the_models_is() {
         let job = case.started().metadata.name.unwrap();
         assert!(job.len() <= 63 && !job.contains("--"), "{job}");
     }
+}
+
+/// What of a Model changes.
+type Change = (&'static str, fn(&mut Model));
+
+/// A measurement of the model as it is now, on this kind of node.
+fn measured_as_it_is(case: &mut Case, class: &DeviceClass) {
+    let measured = benchmarks::Measured {
+        tokens_per_second: 42.0,
+        completion_tokens: 640,
+        duration_seconds: 30.0,
+        samples: 5,
+        latency_ms: None,
+        timestamp: "2026-01-02T03:04:05Z".to_owned(),
+        configuration: Some(case.configuration()),
+    };
+    let entries = case.with(|blueprint| blueprint.subject(class).entries(&measured));
+    case.results.extend(entries);
+}
+
+#[test]
+fn what_determines_the_speed_is_measured_again_when_it_changes() {
+    let mut case = Case::new();
+    case.ended("Complete");
+    measured_as_it_is(&mut case, &class("sm_89"));
+    assert_eq!(reason(&case.now()), ConditionReason::BenchmarkSucceeded);
+
+    let changes: [Change; 6] = [
+        ("image", |model| model.spec.image = Some("engine:2".into())),
+        ("digest", |model| model.spec.image_digest = Some(format!("sha256:{}", "0".repeat(64)))),
+        ("arguments", |model| drop(model.spec.config.insert("args".into(), json!(["--x"])))),
+        ("context", |model| drop(model.spec.config.insert("contextSize".into(), json!(4096)))),
+        ("quantization", |model| {
+            drop(model.spec.config.insert("quantization".into(), json!("awq")));
+        }),
+        ("weights", |model| model.spec.source = Some("HF://org/other".into())),
+    ];
+    let before = case.model.clone();
+    for (what, change) in changes {
+        case.model = before.clone();
+        change(&mut case.model);
+        let next = case.now();
+        let job = case.jobs[0].metadata.name.clone();
+        assert_eq!(
+            (reason(&next), &next.job),
+            (ConditionReason::BenchmarkPending, &None),
+            "{what}"
+        );
+        assert_eq!(next.outdated, job, "{what}: the old Job is in the way");
+        assert_eq!(next.measured.map(|found| found.tokens_per_second), Some(42.0), "it is known");
+    }
+    let old = std::mem::take(&mut case.jobs);
+    case.settled = false;
+    let next = case.now();
+    assert_eq!((reason(&next), &next.job), (ConditionReason::BenchmarkPending, &None), "too early");
+    case.settled = true;
+    let anew = case.started();
+    assert_eq!(anew.metadata.name, old[0].metadata.name);
+    case.jobs = vec![anew];
+    assert_eq!(
+        (reason(&case.now()), case.now().outdated),
+        (ConditionReason::BenchmarkRunning, None)
+    );
+    measured_as_it_is(&mut case, &class("sm_89"));
+    assert_eq!(reason(&case.now()), ConditionReason::BenchmarkSucceeded);
+}
+
+#[test]
+fn what_does_not_determine_the_speed_changes_no_result() {
+    let mut case = Case::new();
+    measured_as_it_is(&mut case, &class("sm_89"));
+    case.model.spec.config.insert(Backend::SEQUENCES.to_owned(), json!(4));
+    case.model.metadata.labels = Some([("team".to_owned(), "a".to_owned())].into());
+    case.model.spec.service_labels = vec!["chat".to_owned()];
+    assert_eq!(reason(&case.now()), ConditionReason::BenchmarkSucceeded);
+}
+
+#[test]
+fn results_and_jobs_that_say_not_of_what_they_are_stay_valid() {
+    let mut case = Case::new();
+    case.ended("Failed");
+    case.jobs[0].metadata.annotations = None;
+    let next = case.now();
+    assert_eq!((reason(&next), next.outdated), (ConditionReason::BenchmarkFailed, None));
+    case.measured(&class("sm_89"), "42.00");
+    assert_eq!(reason(&case.now()), ConditionReason::BenchmarkSucceeded);
 }

@@ -58,6 +58,8 @@ pub struct Benchmarks {
     pub gateway: Option<String>,
     /// What the gateway asks callers for, in a Secret in the namespace of each model.
     pub key: Option<SecretKey>,
+    /// The authorities that sign for the gateway, in a Secret in the namespace of each model; without it the system's.
+    pub ca: Option<SecretKey>,
     /// `BENCHMARK_RESULTS_CONFIGMAP`, default `flexinfer-benchmark-results`.
     pub results: String,
     /// The namespace of that ConfigMap: the controller's and the scheduler's.
@@ -79,6 +81,7 @@ impl Default for Benchmarks {
             service_account: None,
             gateway: None,
             key: None,
+            ca: None,
             results: keys::BENCHMARK_RESULTS.to_owned(),
             results_namespace: "default".to_owned(),
         }

@@ -58,6 +58,19 @@ impl Installed {
         let speed = &measured["status"]["metrics"]["tokensPerSecond"];
         speed.as_str().unwrap().parse().unwrap()
     }
+
+    /// Of which configuration of the model its speed was noted on nodes of this architecture.
+    async fn configuration_on(&self, architecture: &str) -> Value {
+        let line = ["get", "configmap", "flexinfer-benchmark-results", "--output=json"];
+        let results: Value = serde_json::from_str(&self.kubectl(&line, "").await).unwrap();
+        let notes = results["data"].as_object().unwrap().iter();
+        let notes = notes.filter(|(key, _)| key.starts_with("meta_bench_"));
+        let mut notes =
+            notes.map(|(_, note)| serde_json::from_str::<Value>(note.as_str().unwrap()).unwrap());
+        let class = format!("arch={architecture},");
+        let of_class = notes.find(|note| note["deviceClass"].as_str().unwrap().contains(&class));
+        of_class.unwrap()["configuration"].clone()
+    }
 }
 
 #[tokio::test]
@@ -91,6 +104,7 @@ async fn a_model_is_measured_on_each_kind_of_node_and_then_goes_to_the_faster_on
     let results: Value = serde_json::from_str(&results).unwrap();
     let measured = results["data"].as_object().unwrap().keys();
     assert_eq!(measured.filter(|key| key.starts_with("bench_")).count(), 2, "{results}");
+    let of_fast = installed.configuration_on("sm_90").await;
     let jobs = installed.kubectl(&["get", "jobs", "--output=name"], "").await;
     assert_eq!(jobs.lines().count(), 2, "each kind of node once: {jobs}");
 
@@ -113,4 +127,9 @@ async fn a_model_is_measured_on_each_kind_of_node_and_then_goes_to_the_faster_on
         .await;
         assert_eq!(node, "fast", "{}", installed.said(&format!("{NAMESPACE}_flexinfer-scheduler")));
     }
+    let (awaited, of_fast) = ("it is measured again as it is now", &of_fast);
+    eventually(awaited, async || {
+        (installed.configuration_on("sm_90").await != *of_fast).then_some(())
+    })
+    .await;
 }
