@@ -51,6 +51,9 @@ pub const BACKEND: &str = "flexinfer.ai/backend";
 pub const DEPLOYMENT: &str = "modeldeployment_cr";
 /// Pod annotation: the GPU memory that the model needs, in MiB per GPU.
 pub const VRAM_ESTIMATE: &str = "flexinfer.ai/gpu.vram-estimate-mb";
+/// Pod annotation: an engine whose node is about to be taken away; it serves until another does in its place, and is
+/// counted no more among its Deployment's.
+pub const SET_APART: &str = "flexinfer.ai/set-apart";
 /// Label: the group that the model shares a GPU with.
 pub const GPU_GROUP: &str = "flexinfer.ai/gpu-group";
 /// Label: which part of FlexInfer an object belongs to.

@@ -49,11 +49,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) async fn delete_job(
-        &self,
-        member: &Member,
-        name: &str,
-    ) -> Result<Wrote, Error> {
+    pub(super) async fn delete_job(&self, member: &Member, name: &str) -> Result<Wrote, Error> {
         let jobs: Api<Job> = self.writer.api(&member.id);
         tracing::info!(model = %member.id, job = name, "the Job is deleted");
         // In the background its pods go with it; they would hold the claim otherwise.

@@ -4,6 +4,7 @@
 mod apply;
 mod caching;
 mod error;
+mod moving;
 mod pruning;
 mod putting_back;
 mod report;

@@ -39,7 +39,7 @@ impl Reconciler {
         Ok(wrote)
     }
 
-    async fn delete_pod(
+    pub(super) async fn delete_pod(
         &self,
         member: &Member,
         Leftover { name, uid }: Leftover,

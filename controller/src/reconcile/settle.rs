@@ -122,10 +122,15 @@ impl Reconciler {
             tries.note(Part::Status, told)?;
         }
         if held {
-            tries.note(Part::Jobs, self.make_jobs(member, wanted.jobs).await)?;
+            let made = match wanted.outdated {
+                Some(outdated) => self.delete_job(member, &outdated).await,
+                None => self.make_jobs(member, wanted.jobs).await,
+            };
+            tries.note(Part::Jobs, made)?;
             let pruned = self.prune(member, wanted.leftovers).await;
             let released = self.release(member, wanted.released).await;
-            let wrote = pruned.and_then(|wrote| Ok(wrote.max(released?)));
+            let moved = self.move_on(member, wanted.moving).await;
+            let wrote = pruned.and_then(|wrote| Ok(wrote.max(released?).max(moved?)));
             tries.note(Part::Pods, wrote)?;
         }
         tries.note(Part::Finalizer, self.let_go(member, wanted.finalizer).await)

@@ -25,7 +25,7 @@ use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
 use flexinfer_crds::Model;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
@@ -171,8 +171,13 @@ impl World {
 
     /// A watch told of a pod.
     #[cfg(test)]
-    pub(crate) fn saw_pod(&self, pod: k8s_openapi::api::core::v1::Pod) {
+    pub(crate) fn saw_pod(&self, pod: Pod) {
         self.change(|index, _| index.see_pod(pod));
+    }
+
+    /// The server's answer to a change of an engine's pod.
+    pub(crate) fn wrote_pod(&self, pod: Pod) {
+        self.index.lock().see_pod(pod);
     }
 
     /// Changes the index and wakes the groups that it names.

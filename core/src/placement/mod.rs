@@ -11,6 +11,7 @@ pub mod score;
 
 mod fair_share;
 mod filter;
+mod leaving;
 mod node;
 mod pod;
 mod ranking;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use fair_share::{FairShare, Tenant};
 pub use filter::{Refusal, refusal};
+pub use leaving::is_leaving;
 pub use node::Node;
 pub use pod::Pod;
 pub use reservation::Reservation;

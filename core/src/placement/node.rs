@@ -7,6 +7,7 @@ use flexinfer_crds::{Quantity, keys};
 use jiff::Timestamp;
 
 use super::benchmarks::DeviceClass;
+use super::leaving::is_leaving;
 use super::said::{Said, amount};
 use crate::backends::Vendor;
 
@@ -53,7 +54,6 @@ impl Node {
         let label = |key: &str| labels.get(key).map(String::as_str);
         let annotation = |key: &str| annotations.get(key).map(String::as_str);
         let class = DeviceClass::of_node(labels);
-        let marked = annotation(keys::SPOT_TERMINATING).is_some_and(|text| text != "false");
         let health = annotation(keys::GPU_HEALTH).unwrap_or_default();
         Self {
             vendor: Said::of(label(keys::GPU_VENDOR), vendor),
@@ -68,7 +68,7 @@ impl Node {
             kv_cache_usage: Said::of(annotation(keys::KV_CACHE_USAGE), amount),
             cost: Said::of(annotation(keys::COST), amount),
             out_of_order: health.starts_with("unknown").then(|| health.to_owned()),
-            leaving: marked || taints.into_iter().any(|key| key == keys::SPOT_TERMINATING),
+            leaving: is_leaving(annotations, taints),
             class,
         }
     }

@@ -2,12 +2,14 @@
 //! ([`group`]), what a model's pods say about its engine ([`model`]), which nodes would do ([`placing`]), what
 //! objects a model becomes ([`objects`]), how its weights get there ([`caching`]), how fast it is ([`benchmarking`]),
 //! what is done when its cache fills up ([`pressure`]), how much of its weights has come ([`progress`]), which of its
-//! pods nobody needs any more ([`pruning`], [`releasing`]), what becomes of writes that are refused ([`writing`]), and what people and gateways are told about it ([`status`]).
+//! pods nobody needs any more ([`pruning`], [`releasing`]) or go with their nodes ([`moving`]), what becomes of writes
+//! that are refused ([`writing`]), and what people and gateways are told about it ([`status`]).
 
 pub mod benchmarking;
 pub mod caching;
 pub mod group;
 pub mod model;
+pub mod moving;
 pub mod objects;
 pub mod placing;
 pub mod pressure;

@@ -134,10 +134,8 @@ impl Seat {
 
 /// Whether an agent or the cloud has said that the node goes.
 pub(super) fn is_leaving(node: &Node) -> bool {
-    let annotated =
-        node.annotations().get(keys::SPOT_TERMINATING).is_some_and(|value| value == "true");
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    annotated || taints.into_iter().any(|taint| taint.key == keys::SPOT_TERMINATING)
+    flexinfer_core::placement::is_leaving(node.annotations(), taints.map(|taint| &*taint.key))
 }
 
 fn owner(slice: &EndpointSlice) -> Option<Owner> {

@@ -7,5 +7,5 @@ mod hindrance;
 
 pub use demand::{Demand, Expiry};
 pub use engine::{Engine, serving_nodes};
-pub(super) use engine::{ended, ending};
+pub(super) use engine::{ended, ending, ready};
 pub use hindrance::{Hindrance, kept_from_beginning};

@@ -42,7 +42,7 @@ pub(super) fn metadata(
 }
 
 /// The Model as the owner of what is made for it; `None` while it is not stored anywhere.
-fn owner(model: &Model) -> Option<OwnerReference> {
+pub(super) fn owner(model: &Model) -> Option<OwnerReference> {
     Some(OwnerReference {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),

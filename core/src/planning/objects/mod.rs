@@ -9,6 +9,7 @@
 //!   [`environment`].
 //! - Nobody's `replicas` are written here: who scales says how many.
 
+mod apart;
 mod benchmark;
 mod blueprint;
 mod claim;
@@ -40,6 +41,8 @@ pub mod names;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use apart::is_apart;
+pub use apart::set_apart;
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
 pub(super) use cleanup::COMPONENT as MEMORY_CLEANUP;

@@ -28,7 +28,7 @@ impl Blueprint<'_> {
     }
 
     /// Whether engines hang on a claim that one node at a time can use (K8S-16).
-    pub(super) fn on_one_node(&self) -> bool {
+    pub(crate) fn on_one_node(&self) -> bool {
         matches!(self.weights.held, Held::Claim { .. }) && !self.on_many_nodes
     }
 

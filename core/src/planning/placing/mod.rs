@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flexinfer_crds::Model;
 use flexinfer_crds::model::Vendor as Asked;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Taint};
 
 pub use offer::Offer;
 pub use placement::{NodeRule, Placement};
@@ -52,6 +52,11 @@ impl Cluster<'_> {
     pub(super) fn product_of(&self, name: &str) -> Option<String> {
         let node = self.nodes.iter().find(|node| node.name == name)?;
         node.labels.get(flexinfer_crds::keys::GPU_PRODUCT).cloned()
+    }
+
+    /// The taints that keep other pods off the node called `name`, if it is about to be taken away.
+    pub(super) fn leaving(&self, name: &str) -> Option<&[Taint]> {
+        self.nodes.iter().find(|node| node.name == name)?.leaving.as_deref()
     }
 
     /// Whether `claim` can grow, where that is known. One of a class that is not there cannot.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1 as api;
 
 use crate::backends::Vendor;
 use crate::hardware::allocatable::maker;
-use crate::placement::Node;
+use crate::placement::{Node, is_leaving};
 
 /// What one node offers. Read once per change of the node, not once per model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Offer {
     pub labelled_count: Option<u64>,
     /// What pods may ask of it, of what counts GPUs, by resource.
     pub resources: BTreeMap<String, u64>,
+    /// The taints that keep other pods away, of a node that is about to be taken away.
+    pub leaving: Option<Vec<api::Taint>>,
 }
 
 impl Offer {
@@ -46,6 +48,7 @@ impl Offer {
             labelled_count: seen.count.known().copied(),
             labels,
             resources,
+            leaving: leaving(node),
         }
     }
 
@@ -78,6 +81,16 @@ impl Offer {
     pub(super) fn memory_label(&self) -> Option<&String> {
         self.labels.get(keys::GPU_VRAM)
     }
+}
+
+/// What keeps pods off a node that is about to be taken away.
+fn leaving(node: &api::Node) -> Option<Vec<api::Taint>> {
+    let none = BTreeMap::new();
+    let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
+    let taints = || node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let closes = |taint: &&api::Taint| ["NoSchedule", "NoExecute"].contains(&taint.effect.as_str());
+    is_leaving(annotations, taints().map(|taint| &*taint.key))
+        .then(|| taints().filter(closes).cloned().collect())
 }
 
 /// A number that cannot be read offers nothing.

@@ -2,6 +2,7 @@
 //! everything that shall be written.
 
 mod candidates;
+mod going;
 mod memory;
 mod objects;
 mod observed;
@@ -25,8 +26,8 @@ use k8s_openapi::api::core::v1::Service;
 use crate::moment::Moment;
 use crate::planning::group::{Candidate, Plan as Decision, Standing, Verdict, decide};
 use crate::planning::model::Engine;
-use crate::planning::pruning::{Leftover, pruning};
-use crate::planning::releasing::{self, releasing};
+use crate::planning::moving::Moving;
+use crate::planning::pruning::pruning;
 use crate::planning::status::{Announcement, Situation, announcements, status};
 use crate::planning::time::moment;
 use crate::planning::writing::Dispute;
@@ -60,9 +61,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
         // Those whose spec never meant anything have no place in the decision.
         let verdict = member.effective.and_then(|_| verdicts.next());
-        let (released, later) = released(observed, member, engine, verdict.as_ref());
+        let (released, later) = going::released(observed, member, engine, verdict.as_ref());
         own.extend(later);
-        let all = Wanted { released, ..want(observed, member, drawn, engine, verdict) };
+        let moving = going::moved(observed, member, &drawn, engine, verdict.as_ref());
+        let all = Wanted { released, moving, ..want(observed, member, drawn, engine, verdict) };
         wanted.push(withhold(observed, member, engine, all));
     }
     wanted.sort_by_key(|wanted| wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas));
@@ -110,25 +112,6 @@ fn decided(observed: &Observed<'_>, drawn: &[Drawn], engines: &[Engine]) -> Deci
     decide(&candidates, observed.lease, observed.now)
 }
 
-/// Pods that need wait no longer, and when the next one will be.
-fn released(
-    observed: &Observed<'_>,
-    member: &Seen<'_>,
-    engine: &Engine,
-    verdict: Option<&Verdict>,
-) -> (Vec<Leftover>, Option<Moment>) {
-    let (Some(verdict), Some(effective)) = (verdict, member.effective) else {
-        return (Vec::new(), None);
-    };
-    let owner = releasing::Owner {
-        engine,
-        verdict,
-        drain_limit: effective.drain_limit,
-        scaled_elsewhere: objects::scaled_elsewhere(member),
-    };
-    releasing(member.pods.iter().copied(), owner, observed.now)
-}
-
 fn deleted_at(model: &Model) -> Option<Moment> {
     model.metadata.deletion_timestamp.as_ref().map(moment)
 }
@@ -163,7 +146,7 @@ fn want(
         elsewhere,
         deployment,
         files,
-        weights,
+        weights: Weights { step, met, cache, substage, come, look_again: _ },
         endpoint,
         gpu,
         obstacle,
@@ -172,8 +155,8 @@ fn want(
         benchmarking,
         memory,
         pressure,
+        on_one_node: _,
     } = drawn;
-    let Weights { step, met, cache, substage, come, look_again: _ } = weights;
     let standing = measured_or_not(member, benchmarking.standing);
     let status = status(&Situation {
         model: member.model,
@@ -197,22 +180,23 @@ fn want(
         kv_cache: pressure.status,
         now: observed.now,
     });
-    let deleted = deleted_at(member.model);
+    let stays = deleted_at(member.model).is_none();
     let waits = engine.asked > 0 && waits_for_weights(&[obstacle, unfilled]);
     let aim = verdict.as_ref().filter(|_| !elsewhere || waits);
-    let engine =
-        wanted_engine(member, deployment.filter(|_| deleted.is_none()), engine, aim, waits);
+    let engine = wanted_engine(member, deployment.filter(|_| stays), engine, aim, waits);
     let (ended, jobs) = jobs(observed, member, &memory, benchmarking.job, verdict.as_ref());
     Wanted {
         id: member.id.clone(),
         finalizer: finalizer(member.model, ended),
         jobs,
+        outdated: benchmarking.outdated.filter(|_| stays),
         measured: benchmarking.measured,
         service: service(observed, member, verdict.as_ref()),
-        files: files.filter(|_| deleted.is_none()),
+        files: files.filter(|_| stays),
         leftovers: pruning(member.pods.iter().copied(), observed.now).0,
         released: Vec::new(),
-        caching: step.filter(|_| deleted.is_none()),
+        moving: Moving::default(),
+        caching: step.filter(|_| stays),
         engine,
         announcements: announced(member, &status, verdict.as_ref()),
         status,

@@ -16,7 +16,7 @@ use crate::placement::benchmarks::DeviceClass;
 use crate::planning::benchmarking::{self, Benchmarking, benchmarking};
 use crate::planning::group::{Standing, Verdict};
 use crate::planning::model::serving_nodes;
-use crate::planning::objects::{Blueprint, Refusal, Serving, names, service};
+use crate::planning::objects::{Blueprint, Refusal, Serving, names, service, spec_hash};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
 use crate::planning::pressure::Pressure;
 use crate::planning::status::Obstacle;
@@ -39,6 +39,8 @@ pub(super) struct Drawn {
     pub(super) benchmarking: Benchmarking,
     pub(super) memory: Memory,
     pub(super) pressure: Pressure,
+    /// Its engines hang on a claim that one node at a time can use.
+    pub(super) on_one_node: bool,
 }
 
 /// Draws what `member` shall have.
@@ -69,9 +71,11 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
         let blueprint = blueprint.with_adapters(member.adapters).on_claim(claim);
         let (weights, obstacle) = weights(observed, member, &blueprint)?;
         let memory = copies(observed, member, &blueprint)?;
+        let deployment = blueprint.deployment()?;
         Ok(Drawn {
             elsewhere,
-            deployment: blueprint.deployment()?,
+            benchmarking: measured(observed, member, &blueprint, deployment.as_ref()),
+            deployment,
             files: blueprint.files()?,
             weights,
             endpoint: drawn.endpoint.clone(),
@@ -79,9 +83,9 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             obstacle: obstacle.or_else(|| memory.in_the_way(member)),
             unfilled: None,
             doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
-            benchmarking: measured(observed, member, &blueprint),
             memory,
             pressure: drawn.pressure.clone(),
+            on_one_node: blueprint.on_one_node(),
         })
     });
     objects.unwrap_or_else(|refusal| Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn })
@@ -93,7 +97,12 @@ fn undrawn(member: &Seen<'_>) -> Drawn {
     Drawn { obstacle, memory, ..Drawn::default() }
 }
 
-fn measured(observed: &Observed<'_>, member: &Seen<'_>, blueprint: &Blueprint<'_>) -> Benchmarking {
+fn measured(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    blueprint: &Blueprint<'_>,
+    wanted: Option<&Deployment>,
+) -> Benchmarking {
     let nodes = serving_nodes(member.pods.iter().copied());
     let mut classes: Vec<DeviceClass> = Vec::new();
     for class in nodes.iter().filter_map(|node| observed.cluster.class_of(node)) {
@@ -101,9 +110,26 @@ fn measured(observed: &Observed<'_>, member: &Seen<'_>, blueprint: &Blueprint<'_
             classes.push(class);
         }
     }
-    let status = member.model.status.as_ref();
-    let (results, jobs, now) = (observed.results, &*member.jobs, observed.now);
-    benchmarking(blueprint, &benchmarking::Seen { classes, results, jobs, status, now })
+    let there = member.deployment.zip(wanted);
+    benchmarking(
+        blueprint,
+        &benchmarking::Seen {
+            classes,
+            results: observed.results,
+            jobs: &member.jobs,
+            settled: there.is_none_or(|(there, wanted)| is_settled(there, wanted)),
+            status: member.model.status.as_ref(),
+            now: observed.now,
+        },
+    )
+}
+
+/// Whether every pod of a Deployment is as `wanted`.
+fn is_settled(there: &Deployment, wanted: &Deployment) -> bool {
+    let status = there.status.clone().unwrap_or_default();
+    spec_hash(there) == spec_hash(wanted)
+        && status.observed_generation == there.metadata.generation
+        && status.updated_replicas == status.replicas
 }
 
 /// The Service of `member`; whether it serves its labels follows from its place in its group.

@@ -10,6 +10,7 @@ use crate::moment::Moment;
 use crate::planning::benchmarking::Measured;
 use crate::planning::caching::CacheStep;
 use crate::planning::group::Verdict;
+use crate::planning::moving::Moving;
 use crate::planning::pruning::Leftover;
 use crate::planning::status::Announcement;
 use crate::planning::writing::Part;
@@ -31,12 +32,16 @@ pub struct Wanted {
     pub engine: WantedEngine,
     /// Jobs that stand in nobody's way: they measure the model, or clean up after it.
     pub jobs: Vec<Job>,
+    /// A Job that measured what the model is no more, by name.
+    pub outdated: Option<String>,
     /// How fast it is where it serves now.
     pub measured: Option<Measured>,
     /// Pods that nobody needs any more.
     pub leftovers: Vec<Leftover>,
     /// Pods that end and have nothing left to do: they need the time no more that they were given.
     pub released: Vec<Leftover>,
+    /// Pods on nodes that are about to be taken away.
+    pub moving: Moving,
     /// The status.
     pub status: ModelStatus,
     /// What to tell about the change of status.

@@ -4,6 +4,7 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 
 use super::objects::Drawn;
 use super::{Engine, Finalizer, Observed, Seen, Wanted, WantedEngine};
+use crate::planning::moving::Moving;
 use crate::planning::status::Obstacle;
 use crate::planning::writing::Part;
 
@@ -67,8 +68,10 @@ pub(super) fn withhold(
         files: wanted.files.filter(|_| goes(Part::Files)),
         caching: wanted.caching.filter(|_| goes(Part::Weights)),
         jobs: if goes(Part::Jobs) { wanted.jobs } else { Vec::new() },
+        outdated: wanted.outdated.filter(|_| goes(Part::Jobs)),
         leftovers: if goes(Part::Pods) { wanted.leftovers } else { Vec::new() },
         released: if goes(Part::Pods) { wanted.released } else { Vec::new() },
+        moving: if goes(Part::Pods) { wanted.moving } else { Moving::default() },
         engine,
         withheld,
         ..wanted

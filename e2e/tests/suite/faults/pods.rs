@@ -1,9 +1,6 @@
 //! Pods that are evicted, and pods that wait for a volume.
 
-use std::net::SocketAddr;
-
 use flexinfer_crds::model::Phase;
-use flexinfer_testkit::client::{Answer, Client};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, EvictParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -12,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::controller::{Desk, simulated};
-use crate::gateway::start;
+use crate::gateway::{ask_for_a_stream, start};
 use crate::shared::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,15 +32,6 @@ async fn a_pod_that_is_evicted_is_replaced_and_who_asks_meanwhile_is_answered_by
     let pods = desk.pods("m").await;
     let serving = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_none());
     assert_ne!(serving.unwrap().name_any(), old);
-}
-
-/// An answer that comes as a stream, which takes its engine two seconds.
-async fn streamed(address: SocketAddr) -> Answer {
-    let message = json!({ "role": "user", "content": "Hello" });
-    let body = json!({ "model": "m", "stream": true, "messages": [message] });
-    let mut client = Client::connect(address).await.unwrap();
-    client.post("/v1/chat/completions", body.to_string().as_bytes()).await.unwrap();
-    client.answer().await.unwrap()
 }
 
 /// What the gateway says of the engine in this pod.
@@ -70,7 +58,8 @@ async fn streams_on_a_pod_that_is_evicted_are_finished_and_then_it_goes() {
         clients.spawn(async move {
             let mut answers = Vec::new();
             while !*stopped.borrow() {
-                answers.push(streamed(address).await);
+                // Each takes its engine two seconds.
+                answers.push(ask_for_a_stream(address, "m").await);
             }
             answers
         });

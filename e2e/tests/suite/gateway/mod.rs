@@ -14,4 +14,4 @@ mod swapping;
 mod waking;
 mod world;
 
-pub(crate) use world::{BOUND, Gateway, Site, ask, code, get, start};
+pub(crate) use world::{BOUND, Gateway, Site, ask, ask_for_a_stream, code, get, start};

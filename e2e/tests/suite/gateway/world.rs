@@ -232,6 +232,15 @@ pub(crate) async fn ask(address: SocketAddr, model: &str) -> Answer {
     client.answer().await.unwrap()
 }
 
+/// The same, answered as a stream.
+pub(crate) async fn ask_for_a_stream(address: SocketAddr, model: &str) -> Answer {
+    let message = json!({ "role": "user", "content": "Hello" });
+    let body = json!({ "model": model, "stream": true, "messages": [message] });
+    let mut client = Client::connect(address).await.unwrap();
+    client.post(CHAT, body.to_string().as_bytes()).await.unwrap();
+    client.answer().await.unwrap()
+}
+
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
     let mut client = Client::connect(address).await.unwrap();
     let request = flexinfer_testkit::client::request("GET", path, &[], b"");

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flexinfer_e2e::{Images, Node};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
-use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -15,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::cloud::Cloud;
 use super::installed::{Installed, NAMESPACE, address};
 use crate::crds::model;
-use crate::gateway::{ask, get};
+use crate::gateway::{ask_for_a_stream, get};
 use crate::shared::eventually;
 
 const NODES: [&str; 2] = ["first", "second"];
@@ -83,6 +82,24 @@ impl Installed {
             let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
             let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
             (marked.as_deref() == Some("true") && closed).then_some(())
+        })
+        .await;
+    }
+
+    /// The engine of `writer`, and its node.
+    async fn first_engine(&self) -> (String, Pod) {
+        eventually("the engine serves", async || self.serving("writer").await.into_iter().next())
+            .await
+    }
+
+    /// So many engines of `writer` serve on `node`, and the one on the node that goes has ended before that does.
+    async fn leaves_to(&self, node: &str, engines: usize, doomed: &Pod) {
+        eventually("others serve, and the doomed engine has ended", async || {
+            let pods = self.pods("flexinfer.ai/model=writer").await;
+            let gone = pods.iter().all(|pod| pod.name_any() != doomed.name_any());
+            let serving = self.serving("writer").await;
+            (gone && serving.len() == engines && serving.iter().all(|(on, _)| on == node))
+                .then_some(())
         })
         .await;
     }
@@ -160,7 +177,7 @@ async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_t
     }
 }
 
-/// Somebody who asks a model all the time, and counts.
+/// Somebody who asks a model for streams all the time, and counts.
 struct Caller {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -174,8 +191,9 @@ impl Caller {
         let task = tokio::spawn(async move {
             let mut lost = Vec::new();
             while !stops.load(Ordering::SeqCst) {
-                let answer = ask(gateway, model).await;
-                if answer.status() != 200 {
+                let answer = ask_for_a_stream(gateway, model).await;
+                let whole = answer.complete && answer.text().contains("[DONE]");
+                if answer.status() != 200 || !whole {
                     lost.push(format!("{}: {}", answer.status(), answer.text()));
                 }
                 counts.fetch_add(1, Ordering::SeqCst);
@@ -240,45 +258,62 @@ async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
     .await;
 
     installed.loses(&cloud, "first").await;
-    // It is still there, and gets nothing any more: as soon as the gateway has heard of it.
-    eventually("the doomed engine is asked nothing any more", async || {
-        let before = made(port(&doomed)).await;
-        caller.gets(20).await;
-        (made(port(&doomed)).await <= before).then_some(())
-    })
-    .await;
-    let name = doomed.name_any();
-    assert!(
-        installed.pods("flexinfer.ai/model=writer").await.iter().any(|pod| pod.name_any() == name)
-    );
-
-    let pods: Api<Pod> = Api::namespaced(installed.client.clone(), NAMESPACE);
-    pods.delete(&name, &DeleteParams::default().grace_period(0)).await.unwrap();
-    eventually("the pod is gone", async || {
-        pods.get_opt(&name).await.unwrap().is_none().then_some(())
-    })
-    .await;
+    installed.leaves_to("second", 2, &doomed).await;
     caller.gets(20).await;
     let lost = caller.leaves().await;
     assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
 }
 
 #[tokio::test]
-async fn the_only_engine_of_a_model_serves_on_while_its_node_is_taken() {
+async fn the_only_engine_of_a_model_is_replaced_before_its_node_is_taken() {
     let cloud = Cloud::start().await;
     let installed = installed_in(&cloud).await;
-    installed.apply(&writer(1)).await;
-    let (node, engine) = eventually("the engine serves", async || {
-        installed.serving("writer").await.into_iter().next()
-    })
-    .await;
+    // An answer takes three seconds: some run whenever the old engine is told to go.
+    let mut slow = writer(1);
+    let arguments = ["--load-time=2s", "--time-per-token=10ms", "--answer-tokens=300"];
+    slow["spec"]["config"]["args"] = json!(arguments);
+    installed.apply(&slow).await;
+    let (node, engine) = installed.first_engine().await;
+    let gateway = installed.gateway().await;
+    let callers: Vec<Caller> = (0..4).map(|_| Caller::start(gateway, "writer")).collect();
+    for caller in &callers {
+        caller.gets(1).await;
+    }
+    installed.loses(&cloud, &node).await;
+    let other = NODES.into_iter().find(|other| *other != node).unwrap();
+    installed.leaves_to(other, 1, &engine).await;
+    for caller in callers {
+        caller.gets(1).await;
+        let lost = caller.leaves().await;
+        assert!(lost.is_empty(), "{} were lost: {lost:?}\n{}", lost.len(), installed.said(""));
+    }
+    let log = installed.said("controller");
+    assert!(!log.contains("was refused") && log.contains("another engine is started"), "{log}");
+}
+
+#[tokio::test]
+async fn an_engine_that_can_be_replaced_nowhere_serves_on_while_its_node_is_taken() {
+    let cloud = Cloud::start().await;
+    let installed = installed_in(&cloud).await;
+    let mut pinned = writer(1);
+    pinned["spec"]["nodeSelector"] = on("first")["spec"]["nodeSelector"].clone();
+    installed.apply(&pinned).await;
+    let (node, engine) = installed.first_engine().await;
     let caller = Caller::start(installed.gateway().await, "writer");
     caller.gets(20).await;
     installed.loses(&cloud, &node).await;
-    // As long as it takes the gateway to hear of it, and longer: nobody waits for an engine that is not there.
+    eventually("another is waited for", async || {
+        (installed.pods("flexinfer.ai/model=writer").await.len() == 2).then_some(())
+    })
+    .await;
+    // Nobody waits for an engine that is not there.
     caller.gets(200).await;
     let serving = installed.serving("writer").await;
     assert_eq!(serving.first().map(|(_, pod)| pod.name_any()), Some(engine.name_any()));
     let lost = caller.leaves().await;
     assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
+    // It is its Model's alone now, and goes with it.
+    installed.kubectl(&["delete", "model", "writer", "--wait", "--timeout=90s"], "").await;
+    let left = installed.pods("flexinfer.ai/model=writer").await;
+    assert!(left.iter().all(|pod| pod.metadata.deletion_timestamp.is_some()), "{left:?}");
 }

@@ -10,7 +10,7 @@ use flexinfer_crds::model::LoadingSubstage;
 use super::Hindrance;
 use super::hindrance::{hindrance, of_deployment};
 use crate::moment::Moment;
-use crate::planning::objects::FETCH;
+use crate::planning::objects::{FETCH, is_apart};
 use crate::planning::time::moment;
 
 /// A model's engine, replicas taken together.
@@ -53,7 +53,10 @@ impl Engine {
         let of_deployment = deployment.and_then(of_deployment);
         let of_pods = staying.iter().filter_map(|pod| hindrance(pod)).max();
         let serving = u32::try_from(ready.len()).unwrap_or(u32::MAX);
-        let worst = of_pods.max(of_deployment).filter(|_| serving < asked);
+        // What is set apart serves, and another shall.
+        let apart = staying.iter().filter(|pod| is_apart(pod) && self::ready(pod)).count();
+        let lacks = ready.len() - apart < usize::try_from(asked).unwrap_or(usize::MAX);
+        let worst = of_pods.max(of_deployment).filter(|_| lacks);
         let (hindrance, lacking) = if serving == 0 { (worst, None) } else { (None, worst) };
         Self {
             asked,
@@ -112,6 +115,11 @@ pub(in crate::planning) fn ending(pod: &Pod) -> bool {
 /// A condition of a pod.
 pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+/// Whether it takes requests.
+pub(in crate::planning) fn ready(pod: &Pod) -> bool {
+    ready_since(pod).is_some()
 }
 
 fn ready_since(pod: &Pod) -> Option<Moment> {

@@ -4,6 +4,7 @@ mod autoscalers;
 mod ending;
 mod measuring;
 mod memory;
+mod moving;
 mod pressure;
 mod progress;
 mod refused;
@@ -30,6 +31,7 @@ use crate::planning::model::Demand;
 use crate::planning::objects::{Adapters, Benchmarks, Images, Settings};
 use crate::planning::placing::{Cluster, Offer};
 use crate::planning::progress::Progress;
+use crate::planning::pruning::Leftover;
 use crate::planning::time::time;
 use crate::planning::writing::{Part, Writing};
 

@@ -1,0 +1,88 @@
+//! Engines on nodes that are about to be taken away. Another is started in the place of each at once, somewhere else,
+//! and until that serves the old one does: only then it is told to go, and finishes what it has.
+
+use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
+
+use super::model::{ended, ending, ready};
+use super::objects::is_apart;
+use super::placing::Cluster;
+use super::pruning::Leftover;
+
+#[cfg(test)]
+mod tests;
+
+/// Who owns the pods, and what is known of where they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    /// The nodes.
+    pub(crate) cluster: Cluster<'a>,
+    /// How many engines shall serve.
+    pub(crate) replicas: u32,
+    /// It is being drained: nothing is started for it any more.
+    pub(crate) draining: bool,
+    /// Its engines hang on a claim that one node at a time can use: no other can start before the old one is gone.
+    pub(crate) on_one_node: bool,
+}
+
+/// What is done about pods on nodes that go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moving {
+    /// They serve on, and others are started in their place.
+    pub apart: Vec<Leftover>,
+    /// They are told to end: others serve in their place, or can only then be started.
+    pub over: Vec<Leftover>,
+}
+
+/// What is done about those of `pods` that are on nodes that go. A pod is set apart once, and told to end once: what
+/// was done stands on it.
+pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'_>) -> Moving {
+    let staying = pods.into_iter().filter(|pod| !ended(pod) && !ending(pod));
+    let (mut apart, own): (Vec<&Pod>, Vec<&Pod>) = staying.partition(|pod| is_apart(pod));
+    let (doomed, safe): (Vec<&Pod>, Vec<&Pod>) =
+        own.into_iter().partition(|pod| owner.has_to_leave(pod));
+    // Those that serve come last: as many of them are over as are not needed any more.
+    apart.sort_by_key(|pod| ready(pod));
+    let serving = |pods: &[&Pod]| pods.iter().filter(|pod| ready(pod)).count();
+    let wanted = usize::try_from(owner.replicas).unwrap_or(usize::MAX);
+    let silent = apart.len() - serving(&apart);
+    let spare = (serving(&safe) + serving(&apart)).saturating_sub(wanted);
+    let mut over: Vec<&Pod> = apart.into_iter().take(silent.saturating_add(spare)).collect();
+    if owner.replicas == 0 || owner.draining {
+        return Moving { apart: Vec::new(), over: leftovers(&over) };
+    }
+    let serves_on = |pod: &&Pod| ready(pod) && !owner.on_one_node;
+    let (to_set_apart, at_once): (Vec<&Pod>, Vec<&Pod>) = doomed.into_iter().partition(serves_on);
+    over.extend(at_once);
+    Moving { apart: leftovers(&to_set_apart), over: leftovers(&over) }
+}
+
+impl Owner<'_> {
+    /// Whether the node of `pod` goes, and takes no other like it: what was started in its place could else come
+    /// there, again and again.
+    fn has_to_leave(&self, pod: &Pod) -> bool {
+        let Some(spec) = &pod.spec else { return false };
+        let node = spec.node_name.as_deref().and_then(|name| self.cluster.leaving(name));
+        let tolerated = |taint: &Taint| {
+            spec.tolerations.iter().flatten().any(|toleration| tolerates(toleration, taint))
+        };
+        node.is_some_and(|taints| taints.iter().any(|taint| !tolerated(taint)))
+    }
+}
+
+/// As Kubernetes compares them.
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let any = |own: &Option<String>| own.as_ref().is_none_or(String::is_empty);
+    let effect = any(&toleration.effect) || toleration.effect.as_ref() == Some(&taint.effect);
+    let key = any(&toleration.key) || toleration.key.as_ref() == Some(&taint.key);
+    let exists = toleration.operator.as_deref() == Some("Exists");
+    let value = toleration.value.as_deref().unwrap_or_default();
+    effect && key && (exists || value == taint.value.as_deref().unwrap_or_default())
+}
+
+fn leftovers(pods: &[&Pod]) -> Vec<Leftover> {
+    let named = pods.iter().filter_map(|pod| {
+        let (name, uid) = (pod.metadata.name.clone()?, pod.metadata.uid.clone()?);
+        Some(Leftover { name, uid })
+    });
+    named.collect()
+}

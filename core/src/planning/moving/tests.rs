@@ -1,0 +1,159 @@
+//! What becomes of pods on nodes that go, as tables.
+
+use std::collections::BTreeSet;
+
+use flexinfer_crds::keys;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::planning::placing::Offer;
+
+/// A node that is to be taken away, with these taints.
+fn going(name: &str, taints: &Value) -> Offer {
+    let annotations = json!({ keys::SPOT_TERMINATING: "true" });
+    let node = json!({
+        "metadata": { "name": name, "annotations": annotations }, "spec": { "taints": taints },
+    });
+    Offer::of(&serde_json::from_value(node).unwrap())
+}
+
+fn staying(name: &str) -> Offer {
+    Offer { name: name.to_owned(), ..Offer::default() }
+}
+
+fn taint() -> Value {
+    json!([{ "key": keys::SPOT_TERMINATING, "value": "true", "effect": "NoSchedule" }])
+}
+
+fn nodes() -> [Offer; 2] {
+    [going("doomed", &taint()), staying("safe")]
+}
+
+fn pod(name: &str, node: &str, ready: bool) -> Pod {
+    let pod = json!({
+        "metadata": { "name": name, "uid": format!("u-{name}") },
+        "spec": { "nodeName": node, "containers": [] },
+        "status": { "phase": "Running", "conditions": [
+            { "type": "Ready", "status": if ready { "True" } else { "False" } },
+        ] },
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+fn apart(mut pod: Pod) -> Pod {
+    pod.metadata.annotations = Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
+    pod
+}
+
+/// Which pods are set apart, and which are told to end.
+fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<String>, Vec<String>) {
+    let (classes, replicas) = (BTreeSet::new(), 1);
+    let cluster = Cluster { nodes, runtime_classes: &classes, storage_classes: None };
+    let mut owner = Owner { cluster, replicas, draining: false, on_one_node: false };
+    change(&mut owner);
+    let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
+    let Moving { apart, over } = moving(pods, owner);
+    (names(apart), names(over))
+}
+
+fn as_is(_: &mut Owner<'_>) {}
+
+fn named(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn an_engine_whose_node_goes_serves_on_until_another_does() {
+    let old = pod("old", "doomed", true);
+    assert_eq!(moved(&nodes(), std::slice::from_ref(&old), as_is), (named(&["old"]), named(&[])));
+    let old = apart(old);
+    let alone = moved(&nodes(), std::slice::from_ref(&old), as_is);
+    assert_eq!(alone, (named(&[]), named(&[])), "once");
+    let with = |new| moved(&nodes(), &[old.clone(), new], as_is);
+    assert_eq!(with(pod("new", "safe", false)), (named(&[]), named(&[])), "it loads");
+    assert_eq!(with(pod("new", "safe", true)), (named(&[]), named(&["old"])));
+    let mut ends = old.clone();
+    ends.metadata.deletion_timestamp =
+        Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    let ending = moved(&nodes(), &[ends, pod("new", "safe", true)], as_is);
+    assert_eq!(ending, (named(&[]), named(&[])), "it is told once");
+}
+
+#[test]
+fn of_several_as_many_end_as_others_serve() {
+    let two = |owner: &mut Owner<'_>| owner.replicas = 2;
+    let old = ["a", "b"].map(|name| apart(pod(name, "doomed", true)));
+    let [a, b] = old;
+    let first = moved(&nodes(), &[a.clone(), b.clone(), pod("c", "safe", true)], two);
+    assert_eq!(first, (named(&[]), named(&["a"])));
+    let both = [a, b, pod("c", "safe", true), pod("d", "safe", true)];
+    assert_eq!(moved(&nodes(), &both, two), (named(&[]), named(&["a", "b"])));
+    let one_there = [pod("a", "doomed", true), pod("c", "safe", true)];
+    assert_eq!(moved(&nodes(), &one_there, two), (named(&["a"]), named(&[])));
+}
+
+#[test]
+fn what_does_not_serve_makes_room_at_once() {
+    let loads = pod("old", "doomed", false);
+    assert_eq!(moved(&nodes(), std::slice::from_ref(&loads), as_is), (named(&[]), named(&["old"])));
+    let broken = moved(&nodes(), &[apart(loads)], as_is);
+    assert_eq!(broken, (named(&[]), named(&["old"])));
+}
+
+#[test]
+fn a_claim_that_one_node_can_use_is_let_go_first() {
+    let one_node = |owner: &mut Owner<'_>| owner.on_one_node = true;
+    let gone = moved(&nodes(), &[pod("old", "doomed", true)], one_node);
+    assert_eq!(gone, (named(&[]), named(&["old"])));
+}
+
+#[test]
+fn nothing_is_moved_to_where_it_may_come_back_to() {
+    let old = [pod("old", "doomed", true)];
+    let nothing = (named(&[]), named(&[]));
+    assert_eq!(moved(&[going("doomed", &json!([]))], &old, as_is), nothing, "it is not closed");
+    let preferred = json!([{ "key": "a", "effect": "PreferNoSchedule" }]);
+    assert_eq!(moved(&[going("doomed", &preferred)], &old, as_is), nothing);
+    let tolerating = |toleration: Value| {
+        let mut old = old[0].clone();
+        old.spec.as_mut().unwrap().tolerations =
+            Some(serde_json::from_value(json!([toleration])).unwrap());
+        moved(&nodes(), &[old], as_is)
+    };
+    for all in [
+        json!({ "operator": "Exists" }),
+        json!({ "key": keys::SPOT_TERMINATING, "operator": "Exists", "effect": "NoSchedule" }),
+        json!({ "key": keys::SPOT_TERMINATING, "value": "true" }),
+    ] {
+        assert_eq!(tolerating(all), nothing);
+    }
+    let set_apart = (named(&["old"]), named(&[]));
+    for other in [
+        json!({ "key": keys::SPOT_TERMINATING, "operator": "Exists", "effect": "NoExecute" }),
+        json!({ "key": keys::SPOT_TERMINATING, "value": "false" }),
+        json!({ "key": "dedicated", "operator": "Exists" }),
+    ] {
+        assert_eq!(tolerating(other), set_apart);
+    }
+}
+
+#[test]
+fn nodes_that_stay_and_models_that_leave_are_left_alone() {
+    let nothing = (named(&[]), named(&[]));
+    assert_eq!(
+        moved(&nodes(), &[pod("a", "safe", true), pod("b", "unknown", true)], as_is),
+        nothing
+    );
+    let old = [pod("old", "doomed", true)];
+    let draining = |owner: &mut Owner<'_>| owner.draining = true;
+    assert_eq!(moved(&nodes(), &old, draining), nothing);
+    let asleep = |owner: &mut Owner<'_>| owner.replicas = 0;
+    assert_eq!(moved(&nodes(), &old, asleep), nothing, "its Deployment ends it");
+    let set_apart = [apart(old[0].clone())];
+    assert_eq!(moved(&nodes(), &set_apart, draining), nothing, "it finishes what it serves");
+    assert_eq!(moved(&nodes(), &set_apart, asleep), (named(&[]), named(&["old"])));
+    let cleared = [staying("doomed"), staying("safe")];
+    let both = [set_apart[0].clone(), pod("new", "safe", true)];
+    assert_eq!(moved(&cleared, &set_apart, as_is), nothing, "another is being started");
+    assert_eq!(moved(&cleared, &both, as_is), (named(&[]), named(&["old"])));
+}

@@ -1,0 +1,47 @@
+//! The pods of one member that go: those that end already, and those whose nodes do.
+
+use super::objects::{self, Drawn};
+use super::{Engine, Observed, Seen};
+use crate::moment::Moment;
+use crate::planning::group::Verdict;
+use crate::planning::moving::{self, Moving, moving};
+use crate::planning::pruning::Leftover;
+use crate::planning::releasing::{self, releasing};
+
+/// Pods that need wait no longer, and when the next one will be.
+pub(super) fn released(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    engine: &Engine,
+    verdict: Option<&Verdict>,
+) -> (Vec<Leftover>, Option<Moment>) {
+    let (Some(verdict), Some(effective)) = (verdict, member.effective) else {
+        return (Vec::new(), None);
+    };
+    let owner = releasing::Owner {
+        engine,
+        verdict,
+        drain_limit: effective.drain_limit,
+        scaled_elsewhere: objects::scaled_elsewhere(member),
+    };
+    releasing(member.pods.iter().copied(), owner, observed.now)
+}
+
+/// What is done about pods on nodes that are about to be taken away.
+pub(super) fn moved(
+    observed: &Observed<'_>,
+    member: &Seen<'_>,
+    drawn: &Drawn,
+    engine: &Engine,
+    verdict: Option<&Verdict>,
+) -> Moving {
+    let Some(verdict) = verdict else { return Moving::default() };
+    let theirs = objects::scaled_elsewhere(member) && verdict.replicas > 0;
+    let owner = moving::Owner {
+        cluster: observed.cluster,
+        replicas: if theirs { engine.asked } else { verdict.replicas },
+        draining: verdict.record.draining.is_some(),
+        on_one_node: drawn.on_one_node,
+    };
+    moving(member.pods.iter().copied(), owner)
+}

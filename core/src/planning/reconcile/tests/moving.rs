@@ -1,0 +1,68 @@
+//! Models whose nodes are about to be taken away.
+
+use super::*;
+use crate::planning::objects::set_apart;
+
+/// A node that is about to be taken away, and takes no other pods.
+fn going(name: &str) -> Offer {
+    let node = json!({
+        "metadata": { "name": name },
+        "spec": { "taints": [{ "key": keys::SPOT_TERMINATING, "effect": "NoSchedule" }] },
+    });
+    Offer::of(&serde_json::from_value(node).unwrap())
+}
+
+fn engine() -> Leftover {
+    Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() }
+}
+
+#[test]
+fn an_engine_is_set_apart_once_its_node_goes_and_ends_once_another_serves() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    assert_eq!(planned(&model).moving, Moving::default());
+    model.nodes = vec![going("n1")];
+    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], over: Vec::new() });
+
+    let patch = set_apart(&model.model, "p1");
+    assert_eq!(patch["metadata"]["labels"], json!({ "pod-template-hash": null }));
+    assert_eq!(patch["metadata"]["ownerReferences"][0]["kind"], "Model");
+    let annotations = serde_json::from_value(patch["metadata"]["annotations"].clone()).unwrap();
+    model.pods[0].metadata.annotations = annotations;
+    let alone = planned(&model);
+    assert_eq!((alone.moving, alone.status.phase), (Moving::default(), Some(Phase::Ready)));
+
+    model.pods.push(serving_on("n2"));
+    assert_eq!(planned(&model).moving, Moving { apart: Vec::new(), over: vec![engine()] });
+}
+
+#[test]
+fn what_holds_up_the_other_engine_is_told() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.nodes = vec![going("n1")];
+    model.pods[0].metadata.annotations =
+        Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
+    let waits = json!({
+        "metadata": { "name": "m-2", "uid": "p2" },
+        "spec": { "containers": [] },
+        "status": { "phase": "Pending", "conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/1 nodes are available",
+        }] },
+    });
+    model.pods.push(serde_json::from_value(waits).unwrap());
+    let message = planned(&model).status.message.unwrap_or_default();
+    assert!(message.contains("0/1 nodes are available"), "{message}");
+}
+
+#[test]
+fn a_claim_of_one_node_is_let_go_before_another_engine_can_have_it() {
+    let mut model = serving_with_another_source();
+    let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
+    model.model.spec.source = Some("HF://org/model".to_owned());
+    model.nodes = vec![going("n1")];
+    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteOnce".to_owned()]);
+    assert_eq!(planned(&model).moving, Moving { apart: Vec::new(), over: vec![engine()] });
+    let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
+    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteMany".to_owned()]);
+    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], over: Vec::new() });
+}
