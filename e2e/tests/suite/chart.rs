@@ -75,6 +75,7 @@ async fn the_objects_when_everything_is_asked_for() {
             "scheduler.enabled=true",
             "scheduler.kubeScheduler.image=registry.local/kube-scheduler:v1",
             "benchmarker.namespaces={team-a,team-b}",
+            "benchmarker.ca.secretName=gateway-tls",
             "observability.tracing.enabled=true",
             "observability.tracing.otlpEndpoint=http://collector:4318",
         ])
