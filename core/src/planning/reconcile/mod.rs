@@ -157,7 +157,6 @@ fn want(
         pressure,
         on_one_node: _,
     } = drawn;
-    let standing = measured_or_not(member, benchmarking.standing);
     let status = status(&Situation {
         model: member.model,
         group: Some(observed.group),
@@ -174,7 +173,7 @@ fn want(
         cached: met.as_ref(),
         cache: memory.status(cache),
         come: come.or_else(|| progress::of_engine(member, engine)),
-        benchmark: standing.as_ref(),
+        benchmark: measured_or_not(member, benchmarking.standing).as_ref(),
         measured: benchmarking.measured.as_ref(),
         caching: substage,
         kv_cache: pressure.status,
