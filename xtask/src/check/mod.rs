@@ -1,6 +1,7 @@
 //! `cargo xtask check`: what the compiler does not look at. Every complaint is printed, not only the first.
 
 mod arrows;
+mod decisions;
 mod libraries;
 mod links;
 mod metrics;
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<()> {
     complaints.extend(libraries::complaints(&files));
     complaints.extend(purity::complaints(&files));
     complaints.extend(links::complaints(&files));
+    complaints.extend(decisions::complaints(&files));
     complaints.extend(metrics::complaints(&files));
     complaints.extend(generate::complaints()?);
     for file in files.iter().filter(|file| file.is_rust() && file.lines() > LONG_FILE) {
@@ -35,6 +37,6 @@ pub(crate) fn run() -> Result<()> {
     if !complaints.is_empty() {
         bail!("{} complaint(s)", complaints.len());
     }
-    println!("arrows, files, purity, generated files, metrics and links are in order");
+    println!("arrows, files, purity, generated files, metrics, links and decisions are in order");
     Ok(())
 }
