@@ -16,6 +16,25 @@ use crate::shared::{eventually, start};
 
 pub(super) const NAMESPACE: &str = "models";
 
+const SCHEDULER: &str = "registry.example/kube-scheduler:v1";
+
+/// `images` with the real kube-scheduler among them.
+pub(super) fn with_scheduler(images: Images) -> Images {
+    let folder = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS").unwrap());
+    images.with(SCHEDULER, [folder.join("kube-scheduler").display().to_string().as_str()])
+}
+
+/// One of this workspace's programs, by its path.
+pub(super) fn program(name: &str) -> String {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().parent().unwrap().join(name).display().to_string()
+}
+
+/// Values by which a kube-scheduler that asks the extender places what needs GPUs.
+pub(super) fn scheduled() -> [String; 2] {
+    ["scheduler.enabled=true".to_owned(), format!("scheduler.kubeScheduler.image={SCHEDULER}")]
+}
+
 /// FlexInfer as Helm installs it.
 pub(super) struct Installed {
     pub(super) kubelet: Kubelet,

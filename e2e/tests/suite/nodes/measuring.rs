@@ -1,16 +1,12 @@
 //! How fast a model is on which node: measured by Jobs, kept in a ConfigMap, and what the scheduler does with it.
 
-use std::path::PathBuf;
-
 use flexinfer_e2e::{Images, Node};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::installed::{Installed, NAMESPACE};
+use super::installed::{Installed, NAMESPACE, program, scheduled, with_scheduler};
 use crate::crds::model;
 use crate::shared::eventually;
-
-const SCHEDULER: &str = "registry.example/kube-scheduler:v1";
 
 /// An engine that takes as long as the node that it is on.
 const ENGINE: &str = "registry.example/engine:v1";
@@ -18,13 +14,8 @@ const SCRIPT: &str = "case $NODE_NAME in fast) token=4ms;; *) token=20ms;; esac;
                       exec \"$GATEWAY\" simulate --time-per-token=$token \"$@\"";
 
 fn images() -> Images {
-    let folder = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS").unwrap());
-    let scheduler = folder.join("kube-scheduler").display().to_string();
-    let gateway = std::env::current_exe().unwrap();
-    let gateway = gateway.parent().unwrap().parent().unwrap().join("flexinfer-gateway");
-    let script = SCRIPT.replace("$GATEWAY", &gateway.display().to_string());
-    Images::of_this_workspace()
-        .with(SCHEDULER, [scheduler.as_str()])
+    let script = SCRIPT.replace("$GATEWAY", &program("flexinfer-gateway"));
+    with_scheduler(Images::of_this_workspace())
         // The simulator's own first word comes from the controller.
         .with(ENGINE, ["sh", "-c", &format!("shift; {script}"), "engine"])
 }
@@ -75,11 +66,8 @@ impl Installed {
 
 #[tokio::test]
 async fn a_model_is_measured_on_each_kind_of_node_and_then_goes_to_the_faster_one() {
-    let values = [
-        "agent.enabled=false".to_owned(),
-        "scheduler.enabled=true".to_owned(),
-        format!("scheduler.kubeScheduler.image={SCHEDULER}"),
-    ];
+    let [enabled, image] = scheduled();
+    let values = [enabled, image, "agent.enabled=false".to_owned()];
     let nodes = vec![node("slow", "sm_80"), node("fast", "sm_90")];
     let installed = Installed::on(nodes, images(), &values).await;
     let spec = json!({

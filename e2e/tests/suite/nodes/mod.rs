@@ -2,6 +2,7 @@
 //! service account, with the rights that the chart gives it and no others.
 
 mod cloud;
+mod freed;
 mod installed;
 mod measuring;
 mod moving;
