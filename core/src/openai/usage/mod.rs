@@ -159,13 +159,16 @@ impl UsageReader {
             ahead.iter_mut().filter(|(place, ..)| place.is_some()).min_by_key(|(place, ..)| *place)
         {
             let at = place.unwrap_or_default();
-            let after = at + key.text().len();
-            match self.read(*key, bytes.get(after..).unwrap_or_default()) {
-                Found::Unfinished if bytes.len() - at <= LONGEST_VALUE => return at,
-                Found::Unfinished | Found::Settled => done = after,
+            // A quote that ends one key does not begin another, wherever the answer is cut.
+            if at >= done {
+                let after = at + key.text().len();
+                match self.read(*key, bytes.get(after..).unwrap_or_default()) {
+                    Found::Unfinished if bytes.len() - at <= LONGEST_VALUE => return at,
+                    Found::Unfinished | Found::Settled => done = after,
+                }
             }
-            let next = finder.find(bytes.get(after..).unwrap_or_default());
-            *place = next.map(|distance| after + distance);
+            let next = finder.find(bytes.get(done..).unwrap_or_default());
+            *place = next.map(|distance| done + distance);
         }
         bytes.len() - self.begun_key(bytes.get(done..).unwrap_or_default())
     }

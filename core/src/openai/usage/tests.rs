@@ -159,12 +159,29 @@ proptest! {
 fn ollamas_lines_tell_their_tokens_at_the_end() {
     let answer = "{\"model\":\"m\",\"message\":{\"content\":\"\\\"eval_count\\\":9\"},\"done\":false}\n\
         {\"model\":\"m\",\"done\":true,\"done_reason\":\"length\",\"prompt_eval_count\": 26,\"eval_count\":298}\n";
-    for size in 1..answer.len() {
+    assert_eq!(read_ollama(answer), usage(26, 298, None, "length"));
+}
+
+/// What is read in Ollama's dialect, which must come out the same at every cut.
+fn read_ollama(answer: &str) -> Usage {
+    let cut = |size: usize| {
         let reader = UsageReader::for_answer(Some("application/x-ndjson"), None);
         let mut reader = reader.expect("readable").in_dialect(Dialect::Ollama);
         for chunk in answer.as_bytes().chunks(size) {
             reader.look(chunk);
         }
-        assert_eq!(*reader.usage(), usage(26, 298, None, "length"), "in pieces of {size}");
+        reader.usage().clone()
+    };
+    let whole = cut(answer.len());
+    for size in 1..answer.len() {
+        assert_eq!(cut(size), whole, "in pieces of {size}");
     }
+    whole
+}
+
+#[test]
+fn a_quote_that_ends_one_key_begins_no_other() {
+    let answer = "\",\"prompt_eval_count\"eval_count\":7,\"eval_count\":8}\n";
+    assert_eq!(read_ollama(answer).completion_tokens, Some(8));
+    assert_eq!(read_ollama("\"prompt_eval_count\"eval_count\":7}\n").completion_tokens, None);
 }
