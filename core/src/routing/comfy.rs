@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::key::{Key as RingKey, Source};
-use super::tie::{Absence, Asked, KnownBy, Only, Tie, after, parameter, path};
+use super::tie::{Absence, Asked, KnownBy, LONGEST, Only, Tie, after, parameter, path};
 use crate::ids::{EndpointId, ModelId};
 
 /// The client that a job of ComfyUI's names. Goes through all of `body`; one that is something else is for the engine
@@ -17,7 +17,7 @@ pub fn client_id(body: &[u8]) -> Option<String> {
     struct Job {
         client_id: Option<String>,
     }
-    serde_json::from_slice::<Job>(body).ok()?.client_id
+    serde_json::from_slice::<Job>(body).ok()?.client_id.filter(|id| id.len() <= LONGEST)
 }
 
 /// What a client brings back that came to `endpoint`. It says nothing of what that is called.
@@ -51,7 +51,7 @@ pub(super) fn tie(asked: &Asked<'_>) -> Tie {
     let told = parameter(asked.path, "clientId").or(asked.told.map(Cow::Borrowed));
     let client = asked.name(Source::Client, asked.client);
     let tells = tells(asked.method, path);
-    if let Some(id) = told.filter(|id| !id.is_empty()) {
+    if let Some(id) = told.filter(|id| !id.is_empty() && id.len() <= LONGEST) {
         let own = asked.name(Source::ClientId, &id);
         let known_by = KnownBy::Client(own.clone());
         return Tie {
@@ -65,7 +65,7 @@ pub(super) fn tie(asked: &Asked<'_>) -> Tie {
         };
     }
     let key = Some(RingKey::new(Source::Client, asked.client));
-    if let Some(what) = job {
+    if let Some(what) = job.filter(|job| job.len() <= LONGEST) {
         let name = asked.name(Source::PromptId, &what);
         return Tie {
             ask_around: Some(Absence::Nothing),
@@ -141,6 +141,18 @@ mod tests {
         let only = Some(Only { what: "a.png".into(), known_by: KnownBy::Mark });
         assert_eq!(view.only, only);
         assert!(socket.leaves.is_empty() && socket.key.is_some_and(|key| key.source().binds()));
+    }
+
+    #[test]
+    fn nobody_is_known_by_what_is_longer_than_any_id() {
+        let long = "x".repeat(1 << 20);
+        let body = format!(r#"{{"prompt":{{}},"client_id":"{long}"}}"#);
+        let nobody = comfy(None, "POST", "/prompt", r#"{"prompt":{}}"#);
+        assert_eq!(comfy(None, "POST", "/prompt", &body), nobody);
+        assert_eq!(comfy(None, "POST", &format!("/prompt?clientId={long}"), ""), nobody);
+        let history = comfy(None, "GET", &format!("/history/{long}"), "");
+        assert_eq!((history.only, history.ask_around), (None, None));
+        assert_eq!(nobody.name_of(&ModelId::new("default", "m"), &long), None);
     }
 
     #[test]

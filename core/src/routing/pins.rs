@@ -1,8 +1,11 @@
-//! Who holds what: the endpoint that keeps the state which later requests name. Bounded, so that
-//! clients cannot make it grow: what was not asked for the longest is forgotten first.
+//! Who holds what: the endpoint that keeps the state which later requests name. Bounded in number and in the length of
+//! names, so that clients cannot make it grow: what was not asked for the longest is forgotten first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// The longest name that is held, in bytes.
+const LONGEST_NAME: usize = 512;
 
 /// The holders of things by their names.
 #[derive(Clone, Debug)]
@@ -26,8 +29,11 @@ impl<Holder: Clone> Pins<Holder> {
         Self { capacity, held: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// `holder` has what is called `name`.
+    /// `holder` has what is called `name`. Names longer than any that an engine makes up are not held.
     pub fn pin(&mut self, name: &str, holder: Holder) {
+        if name.len() > LONGEST_NAME {
+            return;
+        }
         self.forget(name);
         while self.held.len() >= self.capacity {
             let Some((_, oldest)) = self.order.pop_first() else { return };
@@ -103,6 +109,16 @@ mod tests {
         assert_eq!((pins.len(), pins.order.len()), (100, 100));
         assert_eq!(pins.holder("99999"), Some(99_999));
         assert!(Pins::<u8>::new(0).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_takes_much_room_is_not_held() {
+        let mut pins = Pins::new(2);
+        pins.pin("a", 1);
+        pins.pin(&"x".repeat(1 << 20), 2);
+        assert_eq!((pins.len(), pins.order.len()), (1, 1));
+        pins.pin(&"x".repeat(LONGEST_NAME), 3);
+        assert_eq!((pins.len(), pins.holder("a")), (2, Some(1)));
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::ids::ModelId;
 use crate::openai::facts::Key;
 use crate::openai::{Facts, apis};
 
+/// The longest id by which anything is tied, in bytes: engines and their clients make up much shorter ones.
+pub(super) const LONGEST: usize = 256;
+
 /// What a request is about, as far as that ties it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tie {
@@ -108,7 +111,7 @@ impl Tie {
 
     /// The name by which later requests know what the answer told as `id`, if it tells anything.
     pub fn name_of(&self, model: &ModelId, id: &str) -> Option<String> {
-        self.told_as?;
+        self.told_as.filter(|_| id.len() <= LONGEST)?;
         let source = if self.stores() { Source::ResponseId } else { Source::PromptId };
         Some(name(model, source, id))
     }
@@ -121,8 +124,8 @@ impl Tie {
     fn response(asked: &Asked<'_>) -> Self {
         let id = stored_response(asked.path);
         let creates = asked.method == "POST" && id.is_none();
-        let name =
-            id.or(asked.told.map(Cow::Borrowed)).map(|id| asked.name(Source::ResponseId, &id));
+        let told = id.or(asked.told.map(Cow::Borrowed)).filter(|id| id.len() <= LONGEST);
+        let name = told.map(|id| asked.name(Source::ResponseId, &id));
         Self {
             ask_around: name.is_some().then_some(Absence::NotFound),
             names: name.into_iter().collect(),
@@ -188,6 +191,8 @@ mod tests {
             assert_eq!(tie.names, ["default/m response-id resp_1"], "{path}");
             assert_eq!(tie.ask_around, Some(Absence::NotFound), "{path}");
         }
+        let long = format!("/v1/responses/{}", "x".repeat(LONGEST + 1));
+        assert_eq!(response("GET", &long, ""), Tie::default());
         let first = response("POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#);
         assert_eq!(first, Tie { told_as: Some("id"), ..Tie::default() });
     }

@@ -260,6 +260,12 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
         met.insert(all[0].clone());
     }
     assert_eq!(met.len(), 3, "clients are spread");
+    // An id that takes much room is nobody's, and leaves nothing behind.
+    let long = "x".repeat(1 << 20);
+    let job = format!(r#"{{"delete":[],"client_id":"{long}"}}"#);
+    assert_eq!(ask(&world, "POST", "/model/m/queue", &job).await.status(), 200);
+    let wish = world.desk.wishes().pop().expect("it was booked");
+    assert!(wish.key.is_some_and(|key| key.text().len() < 256), "by its address");
     // Another gateway comes to the same engines without having seen anything.
     let other = gateway("comfyui", &addresses);
     for number in 0..20 {
