@@ -103,7 +103,7 @@ impl Rejection {
                 Echo(id)
             ),
             Self::MakerGone { what } => format!(
-                "the engine that has {} is gone or does not answer, and nobody else has it; queue its prompt again",
+                "the engine that made {} is gone, and no other is asked for it; queue its prompt again",
                 Echo(what)
             ),
             Self::PictureUnknown { file } => format!(

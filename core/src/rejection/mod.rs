@@ -88,7 +88,7 @@ pub enum Rejection {
     ApiNotServed { name: String, path: String, hint: Option<String> },
     /// Nothing says which model made this stored response.
     ResponseUnknown { id: String },
-    /// The engine that told of this picture or job is gone, or takes no requests.
+    /// The engine that told of this picture or job is gone.
     MakerGone { what: String },
     /// Nobody knows which of several engines told the client of this picture.
     PictureUnknown { file: String },

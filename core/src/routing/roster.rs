@@ -13,15 +13,17 @@ use super::{Rank, Strategy};
 pub struct Wish<Id> {
     /// Keeps it together with others that have the same.
     pub key: Option<Key>,
-    /// Who holds what the request goes on from; nobody else will do while it is a member.
+    /// Who holds what the request goes on from; nobody else will do while it is open.
     pub holder: Option<Id>,
+    /// Nobody but the holder has it at all: it is waited for as long as it is a member.
+    pub insists: bool,
     /// Who failed it already: taken again only where there is nobody else.
     pub avoid: Vec<Id>,
 }
 
 impl<Id> Default for Wish<Id> {
     fn default() -> Self {
-        Self { key: None, holder: None, avoid: Vec::new() }
+        Self { key: None, holder: None, insists: false, avoid: Vec::new() }
     }
 }
 
@@ -165,7 +167,9 @@ impl<Id: Clone + Ord + Display> Roster<Id> {
     /// Who would be booked now.
     pub fn choose(&mut self, wish: &Wish<Id>) -> Option<Id> {
         // 1. Who holds what the request goes on from.
-        if let Some(holder) = wish.holder.as_ref().filter(|holder| self.is_open(holder)) {
+        let holder = wish.holder.as_ref();
+        let waits = |id: &&Id| self.is_open(id) || wish.insists && self.is_member(id);
+        if let Some(holder) = holder.filter(waits) {
             return self.is_free(holder).then(|| holder.clone());
         }
         // 2. Who failed it is left out while anybody else is open.

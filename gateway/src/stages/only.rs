@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use flexinfer_core::backends::Backend;
 use flexinfer_core::ids::EndpointId;
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{KnownBy, Only};
@@ -11,36 +12,54 @@ use crate::context::Target;
 use crate::parts::Parts;
 use crate::pictures::Teller;
 
-/// The engine that has what is asked for; `None` where whoever is asked may have it. `marked` is the one whose mark the
-/// client brought, if it is still there.
+/// The engine that has what is asked for, which is there; `None` where whoever is asked may have it. `marked` is the one
+/// whose mark the client brought, if it is still there.
 pub(super) fn holder(
     parts: &Parts,
     target: &Target,
     only: &Only,
     marked: Option<EndpointId>,
 ) -> Result<Option<EndpointId>, Rejection> {
+    if has_one(parts, target) {
+        return Ok(None);
+    }
     let what = || only.what.clone();
+    let gone = || Rejection::MakerGone { what: what() };
     let known = match &only.known_by {
-        KnownBy::Mark => {
-            return marked.ok_or_else(|| Rejection::MakerGone { what: what() }).map(Some);
-        }
-        KnownBy::Job(name) => return Ok(parts.remembered.engines.lock().holder(name)),
-        KnownBy::Client(name) => parts.remembered.engines.lock().holder(name),
+        KnownBy::Mark => return marked.ok_or_else(gone).map(Some),
+        KnownBy::Job(name) | KnownBy::Client(name) => parts.remembered.engines.lock().holder(name),
         KnownBy::Told(name) => match parts.remembered.pictures.teller(name, Instant::now()) {
             Some(Teller::Several) => return Err(Rejection::PictureUncertain { file: what() }),
             Some(Teller::One(engine)) => Some(engine),
             None => None,
         },
     };
-    if known.is_none() && can_be_several(parts, target) {
-        return Err(Rejection::PictureUnknown { file: what() });
+    match known {
+        // Nothing is woken to learn that.
+        Some(engine) if !is_there(parts, target, &engine) => Err(gone()),
+        None if !matches!(only.known_by, KnownBy::Job(_)) && can_be_several(parts, target) => {
+            Err(Rejection::PictureUnknown { file: what() })
+        }
+        known => Ok(known),
     }
-    Ok(known)
+}
+
+/// Whether the model has this engine, ready or not.
+fn is_there(parts: &Parts, target: &Target, engine: &EndpointId) -> bool {
+    let engines = parts.dispatch.engines(&target.served.effective.id);
+    engines.is_some_and(|engines| engines.contains(engine))
+}
+
+/// Whether the model has one engine at a time, which is asked for everything, as if nothing stood before it. Of one that
+/// others run, nobody says how many there will be.
+fn has_one(parts: &Parts, target: &Target) -> bool {
+    let runs_elsewhere = Backend::named(&target.served.backend) == Some(Backend::External);
+    !runs_elsewhere && !can_be_several(parts, target)
 }
 
 /// Whether the model has several engines, or can have.
 fn can_be_several(parts: &Parts, target: &Target) -> bool {
     let model = &target.served.effective;
-    model.max_replicas > 1
-        || parts.dispatch.engines(&model.id).is_some_and(|engines| engines.len() > 1)
+    let engines = parts.dispatch.engines(&model.id);
+    engines.is_some_and(|engines| engines.len() > 1 || model.max_replicas > 1)
 }

@@ -92,6 +92,7 @@ pub(crate) async fn tie(
     let wish = &mut context.attempt.wish;
     wish.key = tie.key.clone().or(wish.key.take());
     wish.holder.clone_from(&holder);
+    wish.insists = tie.only.is_some();
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
     context.attempt.tied = Some(Box::new(Tied { tie, holder, reader, pictures, client, mark }));
     Ok(())
@@ -118,7 +119,7 @@ fn client(session: &Session, context: &Context) -> String {
     address.map_or_else(|| caller.to_owned(), |address| format!("{caller}@{address}"))
 }
 
-/// A slot was booked. What one engine alone has is not asked of another.
+/// A slot was booked. What one engine alone has is not asked of another, which is booked when that one is gone.
 pub(crate) fn met(context: &Context, booking: &Booking) -> Result<(), Rejection> {
     let Some(tied) = &context.attempt.tied else { return Ok(()) };
     match &tied.tie.only {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use flexinfer_core::fleet::Served;
 use flexinfer_core::ids::{BookingId, EndpointId, ModelId};
@@ -133,6 +134,29 @@ impl Desk {
         *self.roster.lock() = Some(roster);
     }
 
+    /// One of them takes requests, or none for now.
+    pub(crate) fn set_open(&self, engine: SocketAddr, open: bool) {
+        if let Some(roster) = self.roster.lock().as_mut() {
+            roster.set_open(&endpoint(&engine), open);
+        }
+    }
+
+    /// Waits while the only one that will do takes no requests.
+    async fn wait_for_holder(&self, wish: &Wish) {
+        let Some(holder) = wish.holder.as_ref().filter(|_| wish.insists) else { return };
+        let closed = || {
+            let roster = self.roster.lock();
+            roster.as_ref().is_some_and(|roster| {
+                !roster.is_open(holder) && roster.members().any(|id| id == holder)
+            })
+        };
+        let waiting = Counted::new(&self.waiting);
+        while closed() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(waiting);
+    }
+
     /// One of them, chosen as on a cluster.
     fn chosen(&self, served: &Arc<Served>, wish: &Wish) -> Option<Booking> {
         let id = self.roster.lock().as_mut()?.book(wish)?;
@@ -185,6 +209,7 @@ impl Dispatch for Counter {
             drop(waiting);
             desk.booked.fetch_add(1, Ordering::SeqCst);
             desk.wishes.lock().push(wish.clone());
+            desk.wait_for_holder(&wish).await;
             if let Some(booking) = desk.chosen(&served, &wish) {
                 return Ok(booking);
             }

@@ -8,7 +8,7 @@ use flexinfer_testkit::simulator::Running;
 use flexinfer_testkit::websocket::Socket;
 use serde_json::json;
 
-use crate::sessions::{ask, gateway, graph, replica, replicas, spread_over};
+use crate::sessions::{ask, gateway, gateway_to_one, graph, replica, replicas, spread_over};
 use crate::world::{BOUND, World};
 use flexinfer_core::routing::Strategy;
 
@@ -149,6 +149,73 @@ async fn http_22_what_a_replaced_engine_had_is_gone_and_nobody_elses_is_shown() 
     assert_ne!(given.split(';').next(), Some(&*lost.cookie));
     let again = get_with(&other, &lost.cookie, "/queue").await;
     assert_eq!(again.head.header("set-cookie"), Some(given));
+}
+
+#[tokio::test]
+async fn a_model_that_sleeps_is_not_woken_for_what_went_with_its_engines() {
+    let engines = replicas(3).await;
+    let world = gateway(&engines);
+    let [lost, _] = two(&world, &engines).await;
+    spread_over(&world, &[]);
+    let booked = world.desk.booked();
+    let history = format!("/history/{}", lost.job);
+    for path in [VIEW, &history] {
+        let answer = get_with(&world, &lost.cookie, path).await;
+        assert_eq!(code(&answer), (410, Some("maker_gone")), "{path}");
+    }
+    for path in [history, format!("{VIEW}&clientId={}", lost.client)] {
+        assert_eq!(code(&get(&world, &path).await), (410, Some("maker_gone")), "{path}");
+    }
+    assert_eq!(world.desk.booked(), booked);
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_for_a_moment_is_waited_for() {
+    let engines = replicas(3).await;
+    let world = gateway(&engines);
+    let [first, second] = two(&world, &engines).await;
+    let holder = engines[first.engine].addr;
+    for path in [VIEW.to_owned(), format!("/history/{}", first.job)] {
+        world.desk.set_open(holder, false);
+        let asked = async {
+            let answer = get_with(&world, &first.cookie, &path).await;
+            assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+            assert!(answer.body == first.direct(&engines, &path).await, "{path}");
+        };
+        let back = async {
+            assert!(eventually_async(BOUND, async || world.desk.waiting() == 1).await);
+            assert!(get_with(&world, &second.cookie, VIEW).await.body == second.picture);
+            world.desk.set_open(holder, true);
+        };
+        tokio::join!(asked, back);
+    }
+    // One that does not come back is gone.
+    world.desk.set_open(holder, false);
+    let asked = get_with(&world, &first.cookie, VIEW);
+    let goes = async {
+        assert!(eventually_async(BOUND, async || world.desk.waiting() == 1).await);
+        spread_over(&world, &engines[second.engine..=second.engine]);
+    };
+    let (answer, ()) = tokio::join!(asked, goes);
+    assert_eq!(code(&answer), (410, Some("maker_gone")));
+}
+
+#[tokio::test]
+async fn the_only_engine_of_a_model_is_asked_for_every_picture() {
+    let mut engines = replicas(1).await;
+    let world = gateway(&engines);
+    let painted = paint(&world, &engines, "c1", 1).await;
+    // In local mode engines have no names, whatever the file says of a cluster.
+    let local = gateway_to_one(&engines[0], 2);
+    assert!(get(&local, VIEW).await.body == painted.picture);
+    // What it made may be on a claim, where the next one finds it.
+    engines[0] = replica(1).await;
+    spread_over(&world, &engines);
+    for _ in 0..2 {
+        for answer in [get_with(&world, &painted.cookie, VIEW).await, get(&world, VIEW).await] {
+            assert_eq!(code(&answer), (404, None), "the engine says so: {}", answer.text());
+        }
+    }
 }
 
 #[tokio::test]

@@ -32,12 +32,18 @@ pub(crate) async fn replica(number: usize) -> Running {
     engine
 }
 
-/// A gateway before these engines. What it saw of clients is its own.
+/// A gateway before these engines, of which there are never more. What it saw of clients is its own.
 pub(crate) fn gateway(engines: &[Running]) -> World {
-    let painter = Served::new(model("painter", None).effective, "comfyui", "", 0);
-    let world = World::new(engines[0].addr, vec![painter]);
+    let world = gateway_to_one(&engines[0], engines.len());
     spread_over(&world, engines);
     world
+}
+
+/// A gateway before one engine without a name, as in local mode, of a model that may have `most` on a cluster.
+pub(crate) fn gateway_to_one(engine: &Running, most: usize) -> World {
+    let mut effective = model("painter", None).effective;
+    effective.max_replicas = u32::try_from(most).unwrap();
+    World::new(engine.addr, vec![Served::new(effective, "comfyui", "", 0)])
 }
 
 /// The model has these engines from now on.

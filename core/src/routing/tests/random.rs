@@ -14,7 +14,7 @@ use crate::routing::{Key, Roster, Source, Strategy, Wish};
 enum Event {
     Members(Vec<u8>),
     Open(u8, bool),
-    Book { key: Option<u8>, holder: Option<u8>, avoid: Vec<u8> },
+    Book { key: Option<u8>, holder: Option<u8>, insists: bool, avoid: Vec<u8> },
     Finish(usize),
     Configure(Strategy, Option<u32>),
 }
@@ -30,8 +30,8 @@ fn event() -> impl Generator<Value = Event> {
     prop_oneof![
         1 => several.clone().prop_map(Event::Members),
         4 => (number, any::<bool>()).prop_map(|(id, open)| Event::Open(id, open)),
-        8 => (proptest::option::of(any::<u8>()), some, several)
-            .prop_map(|(key, holder, avoid)| Event::Book { key, holder, avoid }),
+        8 => (proptest::option::of(any::<u8>()), some, any::<bool>(), several)
+            .prop_map(|(key, holder, insists, avoid)| Event::Book { key, holder, insists, avoid }),
         6 => any::<usize>().prop_map(Event::Finish),
         1 => (strategy(), proptest::option::of(1..4_u32))
             .prop_map(|(strategy, slots)| Event::Configure(strategy, slots)),
@@ -62,7 +62,9 @@ impl Known {
 
     /// Those who may be chosen for `wish`.
     fn eligible(&self, wish: &Wish<SocketAddr>) -> Vec<SocketAddr> {
-        if let Some(holder) = wish.holder.filter(|holder| self.is_open(holder)) {
+        let waits =
+            |id: &SocketAddr| self.is_open(id) || wish.insists && self.open.contains_key(id);
+        if let Some(holder) = wish.holder.filter(waits) {
             return [holder].into_iter().filter(|id| self.free(id)).collect();
         }
         let open: Vec<_> = self.open.keys().filter(|id| self.is_open(id)).copied().collect();
@@ -89,10 +91,11 @@ fn apply(roster: &mut Roster<SocketAddr>, known: &mut Known, event: Event) {
                 *known = open;
             }
         }
-        Event::Book { key, holder, avoid } => {
+        Event::Book { key, holder, insists, avoid } => {
             let wish = Wish {
                 key: key.map(|key| Key::new(Source::SessionHeader, &key.to_string())),
                 holder: holder.map(endpoint),
+                insists,
                 avoid: {
                     let mut avoid: Vec<_> = avoid.into_iter().map(endpoint).collect();
                     avoid.sort();
