@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::moment::Moment;
 use flexinfer_core::planning::model::Engine;
-use flexinfer_core::planning::reconcile::{Wanted, WantedEngine};
+use flexinfer_core::planning::reconcile::{Finalizer, Wanted, WantedEngine};
 use flexinfer_core::planning::writing::{Part, Writing};
 
 use super::{Error, Reconciler, Wrote};
@@ -100,7 +100,11 @@ impl Reconciler {
         if let Some(verdict) = &wanted.verdict {
             self.world.remember(&wanted.id, verdict.record.clone());
         }
-        tries.note(Part::Finalizer, self.hold_on(member, wanted.finalizer).await)?;
+        // Once a pass, or a second look would find nothing to do and forget what the first was refused.
+        let goes = wanted.finalizer == Finalizer::Remove;
+        if !goes {
+            tries.note(Part::Finalizer, self.hold_on(member, wanted.finalizer).await)?;
+        }
         let held = !tries.missed(Part::Finalizer);
         if held {
             tries.note(Part::Service, self.apply_service(member, wanted.service).await)?;
@@ -133,7 +137,10 @@ impl Reconciler {
             let wrote = pruned.and_then(|wrote| Ok(wrote.max(released?).max(moved?)));
             tries.note(Part::Pods, wrote)?;
         }
-        tries.note(Part::Finalizer, self.let_go(member, wanted.finalizer).await)
+        if goes {
+            tries.note(Part::Finalizer, self.let_go(member, wanted.finalizer).await)?;
+        }
+        Ok(())
     }
 
     async fn make_engine(

@@ -134,3 +134,31 @@ async fn a_deployment_that_was_refused_is_made_although_no_trial_can_be_made() {
     let sight = scene.world.sight(&scene.group).unwrap();
     assert!(!sight.members[0].writing.is_refused(Part::Engine));
 }
+
+#[tokio::test]
+async fn a_finalizer_that_is_refused_is_told_and_the_model_begins_as_soon_as_it_is_taken() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    let mut unheld = model("m", &json!({ "backend": "simulator" }));
+    (unheld.metadata.finalizers, unheld.metadata.resource_version) = (None, Some("2".to_owned()));
+    scene.server.put("models/m", serde_json::to_value(&unheld).unwrap());
+    scene.world.wrote_model(unheld);
+    scene.server.rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "no right")));
+    scene.pass().await;
+    assert_eq!(scene.status_of("m"), None, "the next pass tells it");
+    scene.pass().await;
+    let status = scene.status_of("m").unwrap();
+    assert_eq!(status["phase"], "Failed");
+    let conditions = status["conditions"].as_array().unwrap();
+    let applied = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
+    assert_eq!((&applied["status"], &applied["reason"]), (&json!("False"), &json!("Refused")));
+    assert!(applied["message"].as_str().unwrap().contains("no right"), "{applied}");
+    assert_eq!(scene.server.object("deployments/m"), None);
+
+    scene.server.rule(|_| None);
+    let well = async || {
+        scene.pass().await;
+        scene.status_of("m").unwrap()["phase"] == "Idle"
+    };
+    assert!(eventually_async(Duration::from_secs(60), well).await, "it never begins");
+    assert!(scene.server.object("deployments/m").is_some());
+}
