@@ -1,6 +1,8 @@
 //! The Job that removes what the flash loader left in the memory of a node, when its Model is deleted or keeps nothing
 //! there any more. A deleted Model waits for it, so that a new one of the same name cannot lose its weights to it.
 
+use std::time::Duration;
+
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
@@ -21,6 +23,10 @@ pub(in crate::planning) const COMPONENT: &str = "tmpfs-cleanup";
 
 /// How long it may take, in seconds: a Model waits no longer for it either.
 const DEADLINE: i64 = 40;
+
+/// By when it has ended or never will: its pod may take half a minute to end after that, and on a node that is lost it
+/// hangs for as long as the node is known.
+pub(in crate::planning) const LIMIT: Duration = Duration::from_secs(80);
 
 /// How long it stays to be looked at, in seconds.
 const STAYS: i32 = 120;

@@ -45,7 +45,7 @@ pub(crate) use apart::is_apart;
 pub use apart::set_apart;
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
-pub(super) use cleanup::COMPONENT as MEMORY_CLEANUP;
+pub(super) use cleanup::{COMPONENT as MEMORY_CLEANUP, LIMIT as MEMORY_CLEANUP_LIMIT};
 pub use fields::{as_applied, owns_all, owns_replicas};
 pub(super) use initial::FETCH;
 pub(super) use jobs::{FILLER, QUANTIZER};

@@ -7,9 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 
 use super::weights::is_a;
 use super::{Observed, Seen, deleted_at};
+use crate::moment::Moment;
 use crate::planning::model::serving_nodes;
-use crate::planning::objects::{Blueprint, MEMORY_CLEANUP, Refusal};
+use crate::planning::objects::{Blueprint, MEMORY_CLEANUP, MEMORY_CLEANUP_LIMIT, Refusal};
 use crate::planning::status::Obstacle;
+use crate::planning::time::moment;
 use crate::planning::writing::Part;
 
 /// The copies of one member.
@@ -68,15 +70,22 @@ fn remembered(member: &Seen<'_>) -> Vec<String> {
 impl Memory {
     /// That a copy of a sleeping model is just being removed, which keeps some again: an engine that was started now
     /// could lose its weights to that.
-    pub(super) fn in_the_way(&self, member: &Seen<'_>) -> Option<Obstacle> {
-        let up = member.deployment.is_some_and(|there| there.spec.replicas.unwrap_or(1) > 0);
-        let removes = |job: &Job| is_a(job, MEMORY_CLEANUP) && !ended(job);
-        (self.keeps && !up && member.jobs.iter().any(|job| removes(job))).then(|| Obstacle {
+    pub(super) fn in_the_way(&self, member: &Seen<'_>, now: Moment) -> Option<Obstacle> {
+        self.look_again(member, now).map(|_| Obstacle {
             condition: ConditionType::Cached,
             reason: ConditionReason::CacheNotReady.into(),
             message: "an older copy in the memory of a node is being removed".to_owned(),
             lasting: false,
         })
+    }
+
+    /// When nothing of that can be going on any more.
+    pub(super) fn look_again(&self, member: &Seen<'_>, now: Moment) -> Option<Moment> {
+        let up = member.deployment.is_some_and(|there| there.spec.replicas.unwrap_or(1) > 0);
+        let removes = |job: &&Job| is_a(job, MEMORY_CLEANUP) && !ended(job);
+        let jobs = member.jobs.iter().copied().filter(removes);
+        let latest = jobs.map(|job| begun(job).unwrap_or(now) + MEMORY_CLEANUP_LIMIT).max();
+        latest.filter(|latest| self.keeps && !up && *latest > now)
     }
 
     /// What the status says of the weights, with these copies.
@@ -103,6 +112,10 @@ impl Memory {
 
 fn made<'j>(job: &Job, member: &Seen<'j>) -> Option<&'j Job> {
     member.jobs.iter().copied().find(|known| known.metadata.name == job.metadata.name)
+}
+
+fn begun(job: &Job) -> Option<Moment> {
+    job.metadata.creation_timestamp.as_ref().map(moment)
 }
 
 fn ended(job: &Job) -> bool {

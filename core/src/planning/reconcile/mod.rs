@@ -88,7 +88,8 @@ fn looks_again(
     let (_, leftover) = pruning(member.pods.iter().copied(), observed.now);
     let refused = member.writing.next_try(observed.now);
     let over = member.dispute.map(Dispute::until).filter(|until| *until > observed.now);
-    waits.chain([leftover, drawn.pressure.look_again, refused, over].into_iter().flatten())
+    let removed = drawn.memory.look_again(member, observed.now);
+    waits.chain([leftover, drawn.pressure.look_again, refused, over, removed].into_iter().flatten())
 }
 
 fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {

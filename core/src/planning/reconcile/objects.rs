@@ -80,7 +80,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             weights,
             endpoint: drawn.endpoint.clone(),
             gpu: gpu.clone(),
-            obstacle: obstacle.or_else(|| memory.in_the_way(member)),
+            obstacle: obstacle.or_else(|| memory.in_the_way(member, observed.now)),
             unfilled: None,
             doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
             memory,

@@ -93,4 +93,11 @@ fn nothing_is_started_while_a_copy_is_being_removed() {
     assert!(wanted.status.message.unwrap().contains("is being removed"));
     model.jobs[1].status = Some(ended_as("Failed"));
     assert_eq!(phase(&model), Some(Phase::Idle));
+
+    // Its node is switched off: the Job's pod never ends, and so neither does the Job.
+    model.jobs[1].status = Some(ended_as("FailureTarget"));
+    model.jobs[1].metadata.creation_timestamp = Some(time(at(0)));
+    let phase = |now| planned_at(&model, now).status.phase;
+    assert_eq!(phase(79), Some(Phase::Pending), "a pod may end yet");
+    assert_eq!(phase(80), Some(Phase::Idle));
 }
