@@ -170,9 +170,12 @@ impl Reconciler {
     /// Stops to own `replicas`, so that leaving them out of what is applied changes nothing: a
     /// field that nobody owns any more falls back to its default.
     async fn give_replicas_away(&self, member: &Member) -> Result<(), Error> {
-        let Some(there) = member.deployment.as_deref().filter(|there| has_replicas(there)) else {
+        let Some(there) = member.deployment.as_deref() else {
             return Ok(());
         };
+        if !has_replicas(there) || is_going(there) {
+            return Ok(());
+        }
         let deployments: Api<Deployment> = self.writer.api(&member.id);
         let name = there.name_any();
         let patch = Patch::Apply(json!({
@@ -237,6 +240,11 @@ pub(super) fn managed_fields(there: &impl Resource) -> &[ManagedFieldsEntry] {
     there.meta().managed_fields.as_deref().unwrap_or_default()
 }
 
+/// Whether an object is being deleted.
+pub(super) fn is_going(there: &impl Resource) -> bool {
+    there.meta().deletion_timestamp.is_some()
+}
+
 /// Whether an object is as it shall be, and nobody has changed any of it since; what was `left` like this by this
 /// process is not asked about again, whatever the server made of it.
 fn is_as_wanted<K>(there: &K, wanted: &K, left: Option<&String>) -> bool
@@ -245,7 +253,7 @@ where
 {
     let untouched = left.is_some_and(|left| Some(left) == there.meta().resource_version.as_ref());
     spec_hash(there) == spec_hash(wanted)
-        && there.meta().deletion_timestamp.is_none()
+        && !is_going(there)
         && (untouched || owns_all(wanted, managed_fields(there)))
 }
 

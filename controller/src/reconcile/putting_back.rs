@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, NamespaceResourceScope};
 use kube::{Resource, ResourceExt as _};
 
-use super::apply::{Scaling, managed_fields};
+use super::apply::{Scaling, is_going, managed_fields};
 use super::write::Object;
 use super::{Error, Reconciler, Wrote};
 use crate::world::{Kind, Member};
@@ -27,9 +27,13 @@ impl Reconciler {
     where
         K: Object + Metadata<Ty = ObjectMeta> + Resource<Scope = NamespaceResourceScope>,
     {
-        let (wish, writers) = (wish(wanted), writers(there));
+        // What is being deleted takes no wish any more. When it is gone, it is made anew.
+        if there.is_some_and(is_going) {
+            return Ok(None);
+        }
+        let (wish, writers) = (wish(wanted), there.map(writers));
         let contest = member.contest(kind);
-        if self.waits(member, &contest, &wish, &writers) {
+        if self.waits(member, &contest, &wish, writers.as_ref()) {
             return Ok(None);
         }
         let api = self.writer.api(&member.id);
@@ -48,9 +52,9 @@ impl Reconciler {
         there: &Deployment,
         replicas: u32,
     ) -> Result<Wrote, Error> {
-        let (wish, writers) = (format!("{replicas} replicas"), writers(Some(there)));
+        let (wish, writers) = (format!("{replicas} replicas"), Some(writers(there)));
         let (kind, contest) = (Kind::Deployment, member.contest(Kind::Deployment));
-        if self.waits(member, &contest, &wish, &writers) {
+        if self.waits(member, &contest, &wish, writers.as_ref()) {
             return Ok(Wrote::Nothing);
         }
         let scaling = Scaling { replicas, version: None, dry_run: false };
@@ -68,7 +72,7 @@ impl Reconciler {
         member: &Member,
         contest: &Contest,
         wish: &str,
-        writers: &BTreeSet<String>,
+        writers: Option<&BTreeSet<String>>,
     ) -> bool {
         let until = contest.waits(wish, writers, self.world.clock.now());
         if let Some(until) = until {
@@ -82,12 +86,11 @@ impl Reconciler {
         &self,
         member: &Member,
         (kind, mut contest): (Kind, Contest),
-        (wish, writers): (&str, BTreeSet<String>),
+        (wish, writers): (&str, Option<BTreeSet<String>>),
         PutBack { kind: named, name, undone }: PutBack<'_>,
     ) {
-        let (now, puts_back) = (self.world.clock.now(), contest.puts_back(wish));
-        contest.wrote(wish, writers, now);
-        let put_backs = if puts_back { contest.put_backs() } else { 0 };
+        let now = self.world.clock.now();
+        let put_backs = contest.wrote(wish, writers, now);
         let dispute = Dispute::of((named, name), undone, put_backs, now);
         tracing::debug!(model = %member.id, kind = named, name, put_backs, "written");
         if let Some(told) = dispute.as_ref().and_then(|dispute| dispute.told(now)) {
@@ -116,7 +119,6 @@ fn wish<K: Metadata<Ty = ObjectMeta> + serde::Serialize>(wanted: &K) -> String {
 }
 
 /// Everybody who has written an object.
-fn writers(there: Option<&impl Resource>) -> BTreeSet<String> {
-    let entries = there.map(managed_fields).unwrap_or_default();
-    entries.iter().filter_map(|entry| entry.manager.clone()).collect()
+fn writers(there: &impl Resource) -> BTreeSet<String> {
+    managed_fields(there).iter().filter_map(|entry| entry.manager.clone()).collect()
 }

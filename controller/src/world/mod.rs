@@ -169,6 +169,12 @@ impl World {
         self.change(|index, _| index.see_deployment(deployment));
     }
 
+    /// A watch told of a Deployment that is gone.
+    #[cfg(test)]
+    pub(crate) fn lost_deployment(&self, deployment: Deployment) {
+        self.change(|index, _| index.forget_deployment(deployment));
+    }
+
     /// A watch told of a pod.
     #[cfg(test)]
     pub(crate) fn saw_pod(&self, pod: Pod) {

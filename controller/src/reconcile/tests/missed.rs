@@ -142,7 +142,9 @@ async fn a_finalizer_that_is_refused_is_told_and_the_model_begins_as_soon_as_it_
     (unheld.metadata.finalizers, unheld.metadata.resource_version) = (None, Some("2".to_owned()));
     scene.server.put("models/m", serde_json::to_value(&unheld).unwrap());
     scene.world.wrote_model(unheld);
-    scene.server.rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "no right")));
+    scene
+        .server
+        .rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "no right")));
     scene.pass().await;
     assert_eq!(scene.status_of("m"), None, "the next pass tells it");
     scene.pass().await;

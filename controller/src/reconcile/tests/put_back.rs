@@ -99,3 +99,47 @@ async fn a_claim_that_somebody_else_wrote_before_is_no_dispute() {
     let sight = scene.world.sight(&scene.group).unwrap();
     assert_eq!(sight.members[0].dispute, None);
 }
+
+/// Somebody deletes the Deployment `m`, for good.
+fn deleted(scene: &Scene) {
+    let there = scene.server.object("deployments/m").unwrap();
+    scene.server.remove("deployments/m");
+    scene.world.lost_deployment(serde_json::from_value(there).unwrap());
+}
+
+#[tokio::test]
+async fn what_a_person_deletes_is_made_again_at_once_although_a_program_changes_it_all_the_time() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    for _ in 0..3 {
+        meddle(&scene, "keel");
+        scene.pass().await;
+    }
+    let left = scene.server.object("deployments/m").unwrap();
+    assert_eq!(left["spec"]["template"]["spec"]["containers"][0]["image"], "theirs:1", "it waits");
+    deleted(&scene);
+    scene.pass().await;
+    assert!(scene.server.object("deployments/m").is_some(), "made at once");
+}
+
+#[tokio::test]
+async fn what_is_being_deleted_is_not_written_nor_counted_and_is_made_again_when_it_is_gone() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    scene.changed("deployments/m", |object| {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    });
+    let written = scene.server.writes("deployments/m");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1500) {
+        scene.pass().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(scene.server.writes("deployments/m"), written);
+    deleted(&scene);
+    scene.pass().await;
+    assert!(scene.server.object("deployments/m").is_some(), "made at once");
+    let sight = scene.world.sight(&scene.group).unwrap();
+    assert_eq!(sight.members[0].dispute, None);
+}

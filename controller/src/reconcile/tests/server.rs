@@ -63,6 +63,11 @@ impl Server {
         self.objects.lock().insert(path.to_owned(), object);
     }
 
+    /// Forgets an object that somebody deletes.
+    pub(super) fn remove(&self, path: &str) {
+        self.objects.lock().remove(path);
+    }
+
     pub(super) fn object(&self, path: &str) -> Option<Value> {
         self.objects.lock().get(path).cloned()
     }

@@ -10,8 +10,11 @@ use crate::moment::Moment;
 /// The wait after the first put-back; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// The longest.
+/// The longest for what somebody changes.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// The longest for what somebody deletes: nothing runs or is found without it.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(10);
 
 /// How long after that an object must have been left alone for all to be forgotten.
 const QUIET: Duration = Duration::from_secs(600);
@@ -23,10 +26,36 @@ pub struct Contest {
     wanted: Option<String>,
     /// Everybody who had written the object when it was put back.
     writers: BTreeSet<String>,
-    /// How often in a row it was put back.
-    put_backs: u32,
-    /// Not put back again before.
+    /// Of put-backs of what was changed.
+    changes: Repeats,
+    /// Of makings anew of what was deleted, which is a person's remedy too: a program's changes cost it nothing.
+    absences: Repeats,
+}
+
+/// What is done again and again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Repeats {
+    /// How often in a row.
+    times: u32,
+    /// Not again before.
     until: Moment,
+}
+
+impl Repeats {
+    /// Whether all is forgotten.
+    fn is_over(self, now: Moment) -> bool {
+        now >= self.until + QUIET
+    }
+
+    /// It was done once more.
+    fn count(&mut self, longest: Duration, now: Moment) {
+        if self.is_over(now) {
+            self.times = 0;
+        }
+        let factor = 2_u32.saturating_pow(self.times);
+        self.until = now + FIRST_WAIT.saturating_mul(factor).min(longest);
+        self.times = self.times.saturating_add(1);
+    }
 }
 
 impl Contest {
@@ -36,29 +65,41 @@ impl Contest {
     }
 
     /// Until when an object, which is not as it is `wanted`, is left as it is: it was put back not long ago, and nobody
-    /// but those who had written it then has written it since. What is wanted anew never waits.
-    pub fn waits(&self, wanted: &str, writers: &BTreeSet<String>, now: Moment) -> Option<Moment> {
-        let same = self.puts_back(wanted) && writers.is_subset(&self.writers);
-        (same && now < self.until).then_some(self.until)
+    /// but those who had written it then has written it since. One that has no `writers` is not there. What is wanted
+    /// anew never waits.
+    pub fn waits(
+        &self,
+        wanted: &str,
+        writers: Option<&BTreeSet<String>>,
+        now: Moment,
+    ) -> Option<Moment> {
+        let until = match writers {
+            Some(writers) if !writers.is_subset(&self.writers) => return None,
+            Some(_) => self.changes.until,
+            None => self.absences.until,
+        };
+        (self.puts_back(wanted) && now < until).then_some(until)
     }
 
-    /// It was written as it is `wanted`, after these `writers`.
-    pub fn wrote(&mut self, wanted: &str, writers: BTreeSet<String>, now: Moment) {
-        if self.puts_back(wanted) {
-            if now >= self.until + QUIET {
-                (self.put_backs, self.writers) = (0, BTreeSet::new());
+    /// It was written as it is `wanted`, after these `writers`, or anew. How often in a row it was put back like this.
+    pub fn wrote(&mut self, wanted: &str, writers: Option<BTreeSet<String>>, now: Moment) -> u32 {
+        let times = match (self.puts_back(wanted), &writers) {
+            (false, _) => 0,
+            (true, Some(_)) => {
+                if self.changes.is_over(now) {
+                    self.writers = BTreeSet::new();
+                }
+                self.changes.count(LONGEST_WAIT, now);
+                self.changes.times
             }
-            let factor = 2_u32.saturating_pow(self.put_backs);
-            self.until = now + FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT);
-            self.put_backs = self.put_backs.saturating_add(1);
-        }
-        self.writers.extend(writers);
+            (true, None) => {
+                self.absences.count(LONGEST_ABSENCE, now);
+                self.absences.times
+            }
+        };
+        self.writers.extend(writers.into_iter().flatten());
         self.wanted = Some(wanted.to_owned());
-    }
-
-    /// How often in a row it was put back.
-    pub const fn put_backs(&self) -> u32 {
-        self.put_backs
+        times
     }
 
     /// Which of the fields that `others` had written were put back by writing `wanted`, not changed by a new wish.
@@ -88,8 +129,8 @@ mod tests {
         Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
     }
 
-    fn by(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn by(names: &[&str]) -> Option<BTreeSet<String>> {
+        Some(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     /// The seconds of one hour in which an object is put back that these write whenever they find it so.
@@ -100,7 +141,7 @@ mod tests {
     ) -> Vec<u64> {
         let mut all = Vec::new();
         for second in seconds {
-            if contest.waits("a", &by(writers), at(second)).is_none() {
+            if contest.waits("a", by(writers).as_ref(), at(second)).is_none() {
                 contest.wrote("a", by(writers), at(second));
                 all.push(second);
             }
@@ -110,7 +151,7 @@ mod tests {
 
     fn made() -> Contest {
         let mut contest = Contest::default();
-        contest.wrote("a", by(&[]), at(0));
+        contest.wrote("a", None, at(0));
         contest
     }
 
@@ -124,11 +165,11 @@ mod tests {
     fn what_is_wanted_anew_is_written_at_once_and_forgets_nothing() {
         let mut contest = made();
         put_back(&mut contest, &["hpa"], 0..30);
-        assert!(contest.waits("a", &by(&["hpa"]), at(30)).is_some());
-        assert_eq!(contest.waits("b", &by(&["hpa"]), at(30)), None);
+        assert!(contest.waits("a", by(&["hpa"]).as_ref(), at(30)).is_some());
+        assert_eq!(contest.waits("b", by(&["hpa"]).as_ref(), at(30)), None);
         contest.wrote("b", by(&["hpa"]), at(30));
         assert_eq!(
-            contest.waits("b", &by(&["hpa"]), at(30)),
+            contest.waits("b", by(&["hpa"]).as_ref(), at(30)),
             Some(at(31)),
             "the others are the same"
         );
@@ -138,9 +179,9 @@ mod tests {
     fn who_comes_new_is_put_back_at_once() {
         let mut contest = made();
         put_back(&mut contest, &["kyverno"], 0..30);
-        assert_eq!(contest.waits("a", &by(&["kyverno", "kubectl-edit"]), at(20)), None);
+        assert_eq!(contest.waits("a", by(&["kyverno", "kubectl-edit"]).as_ref(), at(20)), None);
         contest.wrote("a", by(&["kyverno", "kubectl-edit"]), at(20));
-        assert!(contest.waits("a", &by(&["kubectl-edit"]), at(21)).is_some());
+        assert!(contest.waits("a", by(&["kubectl-edit"]).as_ref(), at(21)).is_some());
     }
 
     #[test]
@@ -148,6 +189,23 @@ mod tests {
         let mut contest = made();
         put_back(&mut contest, &["kyverno"], 0..30);
         assert_eq!(put_back(&mut contest, &["kyverno"], 700..708), [700, 701, 703, 707]);
+    }
+
+    #[test]
+    fn what_is_deleted_is_made_again_at_once_although_a_program_changes_it_all_the_time() {
+        let mut contest = made();
+        put_back(&mut contest, &["keel"], 0..520);
+        assert_eq!(contest.waits("a", by(&["keel"]).as_ref(), at(520)), Some(at(811)));
+        let mut made_anew = Vec::new();
+        for second in 520..560 {
+            if contest.waits("a", None, at(second)).is_none() {
+                contest.wrote("a", None, at(second));
+                made_anew.push(second);
+            }
+        }
+        assert_eq!(made_anew, [520, 521, 523, 527, 535, 545, 555], "where that goes on as well");
+        let still = contest.waits("a", by(&["keel"]).as_ref(), at(560));
+        assert_eq!(still, Some(at(811)), "the program's changes wait as before");
     }
 
     fn others() -> Vec<(String, String)> {
