@@ -31,6 +31,10 @@ pub(in crate::planning) const LIMIT: Duration = Duration::from_secs(80);
 /// How long it stays to be looked at, in seconds.
 const STAYS: i32 = 120;
 
+/// How long one of a Model that lives on stays, in seconds: one that failed is made again when it is gone. One that did
+/// its work is deleted.
+const STAYS_FAILED: i32 = 3600;
+
 impl Blueprint<'_> {
     /// The Job for `node`; `None` where there is no image for it. It belongs to nobody, since the Model is
     /// going, and goes by itself.
@@ -57,10 +61,11 @@ impl Blueprint<'_> {
             (keys::MANAGED_BY.to_owned(), keys::MANAGED_BY_FLEXINFER.to_owned()),
             (keys::COMPONENT.to_owned(), COMPONENT.to_owned()),
         ]);
+        let lives = self.model.metadata.deletion_timestamp.is_none();
         let spec = JobSpec {
             active_deadline_seconds: Some(DEADLINE),
             backoff_limit: Some(1),
-            ttl_seconds_after_finished: Some(STAYS),
+            ttl_seconds_after_finished: Some(if lives { STAYS_FAILED } else { STAYS }),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
                 spec: Some(pod),

@@ -102,6 +102,15 @@ impl Memory {
         cleanups.cloned().collect()
     }
 
+    /// A Job that has done its work and is remembered no more. It goes, or the next copy on its node would seem to have
+    /// been removed by it.
+    pub(super) fn done(&self, member: &Seen<'_>) -> Option<String> {
+        let awaited = |job: &Job| self.cleanups.iter().any(|one| made(one, member) == Some(job));
+        let mut jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
+        let goes = |job: &&Job| job.metadata.deletion_timestamp.is_none() && is_complete(job);
+        jobs.find(|job| goes(job) && !awaited(job))?.metadata.name.clone()
+    }
+
     /// Whether every Job has had its chance. In a namespace that is being deleted none has any: what is left is
     /// removed by the nodes' agents.
     pub(super) fn clean(&self, member: &Seen<'_>) -> bool {

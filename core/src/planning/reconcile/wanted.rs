@@ -32,7 +32,7 @@ pub struct Wanted {
     pub engine: WantedEngine,
     /// Jobs that stand in nobody's way: they measure the model, or clean up after it.
     pub jobs: Vec<Job>,
-    /// A Job that measured what the model is no more, by name.
+    /// A Job that measured what the model is no more, or has removed a copy, by name.
     pub outdated: Option<String>,
     /// How fast it is where it serves now.
     pub measured: Option<Measured>,

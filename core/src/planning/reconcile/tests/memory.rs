@@ -101,3 +101,23 @@ fn nothing_is_started_while_a_copy_is_being_removed() {
     assert_eq!(phase(79), Some(Phase::Pending), "a pod may end yet");
     assert_eq!(phase(80), Some(Phase::Idle));
 }
+
+#[test]
+fn a_clean_up_that_failed_is_not_made_again_for_an_hour_and_one_that_is_done_goes() {
+    let mut model = edited(serving_from_memory(), |spec| spec.cache = None);
+    model.pods.clear();
+    model.jobs = planned(&model).jobs;
+    assert_eq!(model.jobs[0].spec.as_ref().unwrap().ttl_seconds_after_finished, Some(3600));
+    model.jobs[0].status = Some(ended_as("Failed"));
+    let wanted = planned(&model);
+    assert_eq!((wanted.jobs.len(), kept_on(&wanted).len(), wanted.outdated), (0, 1, None));
+
+    model.jobs[0].status = Some(ended_as("Complete"));
+    let wanted = planned(&model);
+    assert_eq!((kept_on(&wanted).len(), &wanted.outdated), (0, &None), "it is told first");
+    model.model.status = Some(wanted.status);
+    assert_eq!(planned(&model).outdated, model.jobs[0].metadata.name);
+
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    assert_eq!(planned(&model).outdated, None);
+}
