@@ -129,11 +129,13 @@ impl Progress {
         if another || heard.done > self.heard.done {
             self.moved = now;
         }
+        // Not any other total: one that changes at each answer is no new work each time.
+        let anew = another && (heard.done == 0 || heard.done < self.heard.done);
         self.heard = heard;
         let still = now.since(self.moved) >= STILL;
         let further = heard.percent().abs_diff(self.told.share.percent()) >= STEP;
         let later = heard != self.told.share && now.since(self.told_at) >= BETWEEN;
-        let news = another || further || later || still != self.told.still;
+        let news = anew || further || later || still != self.told.still;
         if news {
             (self.told, self.told_at) = (Told { share: heard, moved: self.moved, still }, now);
         }
@@ -208,6 +210,15 @@ mod tests {
         let next = Share::new(0, 7).unwrap();
         assert!(progress.hear(next, at(1)));
         assert_eq!(progress.told(), Told { share: next, moved: at(1), still: false });
+    }
+
+    #[test]
+    fn a_total_that_changes_at_each_answer_is_told_as_rarely_as_anything_else() {
+        let mut progress = begun();
+        let counted = |second: u64| Share::new(second, 1_000_000 + second).unwrap();
+        let told = (1..=3600).filter(|second| second % 10 == 0);
+        let told = told.filter(|second| progress.hear(counted(*second), at(*second))).count();
+        assert!(told <= 3600 / 30, "{told} times an hour");
     }
 
     /// A pod with a fetching init container and an engine, whose containers are in these states.
