@@ -129,8 +129,8 @@ mod tests {
         Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
     }
 
-    fn by(names: &[&str]) -> Option<BTreeSet<String>> {
-        Some(names.iter().map(|name| (*name).to_owned()).collect())
+    fn by(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     /// The seconds of one hour in which an object is put back that these write whenever they find it so.
@@ -141,8 +141,8 @@ mod tests {
     ) -> Vec<u64> {
         let mut all = Vec::new();
         for second in seconds {
-            if contest.waits("a", by(writers).as_ref(), at(second)).is_none() {
-                contest.wrote("a", by(writers), at(second));
+            if contest.waits("a", Some(&by(writers)), at(second)).is_none() {
+                contest.wrote("a", Some(by(writers)), at(second));
                 all.push(second);
             }
         }
@@ -165,11 +165,11 @@ mod tests {
     fn what_is_wanted_anew_is_written_at_once_and_forgets_nothing() {
         let mut contest = made();
         put_back(&mut contest, &["hpa"], 0..30);
-        assert!(contest.waits("a", by(&["hpa"]).as_ref(), at(30)).is_some());
-        assert_eq!(contest.waits("b", by(&["hpa"]).as_ref(), at(30)), None);
-        contest.wrote("b", by(&["hpa"]), at(30));
+        assert!(contest.waits("a", Some(&by(&["hpa"])), at(30)).is_some());
+        assert_eq!(contest.waits("b", Some(&by(&["hpa"])), at(30)), None);
+        contest.wrote("b", Some(by(&["hpa"])), at(30));
         assert_eq!(
-            contest.waits("b", by(&["hpa"]).as_ref(), at(30)),
+            contest.waits("b", Some(&by(&["hpa"])), at(30)),
             Some(at(31)),
             "the others are the same"
         );
@@ -179,9 +179,9 @@ mod tests {
     fn who_comes_new_is_put_back_at_once() {
         let mut contest = made();
         put_back(&mut contest, &["kyverno"], 0..30);
-        assert_eq!(contest.waits("a", by(&["kyverno", "kubectl-edit"]).as_ref(), at(20)), None);
-        contest.wrote("a", by(&["kyverno", "kubectl-edit"]), at(20));
-        assert!(contest.waits("a", by(&["kubectl-edit"]).as_ref(), at(21)).is_some());
+        assert_eq!(contest.waits("a", Some(&by(&["kyverno", "kubectl-edit"])), at(20)), None);
+        contest.wrote("a", Some(by(&["kyverno", "kubectl-edit"])), at(20));
+        assert!(contest.waits("a", Some(&by(&["kubectl-edit"])), at(21)).is_some());
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     fn what_is_deleted_is_made_again_at_once_although_a_program_changes_it_all_the_time() {
         let mut contest = made();
         put_back(&mut contest, &["keel"], 0..520);
-        assert_eq!(contest.waits("a", by(&["keel"]).as_ref(), at(520)), Some(at(811)));
+        assert_eq!(contest.waits("a", Some(&by(&["keel"])), at(520)), Some(at(811)));
         let mut made_anew = Vec::new();
         for second in 520..560 {
             if contest.waits("a", None, at(second)).is_none() {
@@ -204,7 +204,7 @@ mod tests {
             }
         }
         assert_eq!(made_anew, [520, 521, 523, 527, 535, 545, 555], "where that goes on as well");
-        let still = contest.waits("a", by(&["keel"]).as_ref(), at(560));
+        let still = contest.waits("a", Some(&by(&["keel"])), at(560));
         assert_eq!(still, Some(at(811)), "the program's changes wait as before");
     }
 
