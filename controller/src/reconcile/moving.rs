@@ -1,14 +1,17 @@
 //! Engines on nodes that are about to be taken away: set apart, so that their Deployment makes others in their place,
 //! and told to end once those serve.
 
+use std::sync::Arc;
+
 use flexinfer_core::planning::moving::Moving;
-use flexinfer_core::planning::objects::set_apart;
+use flexinfer_core::planning::objects::{given_back, set_apart};
 use flexinfer_core::planning::pruning::Leftover;
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
 
 use super::apply::gone_is_well;
 use super::{Error, Reconciler, Wrote};
@@ -18,11 +21,24 @@ impl Reconciler {
     pub(super) async fn move_on(
         &self,
         member: &Member,
-        Moving { apart, over }: Moving,
+        Moving { apart, back, over }: Moving,
     ) -> Result<Wrote, Error> {
-        let wrote = Wrote::any(!apart.is_empty() || !over.is_empty());
-        for pod in apart {
-            self.set_apart(member, &pod).await?;
+        let wrote = Wrote::any(!apart.is_empty() || !back.is_empty() || !over.is_empty());
+        for pod in apart.iter().filter_map(|pod| known(member, pod)) {
+            let note = format!(
+                "{} is about to be taken away; another engine is started in place of {}, which serves until then",
+                node(pod),
+                pod.name_any()
+            );
+            self.change(member, pod, set_apart(&member.model, pod), ("NodeLeaving", note)).await?;
+        }
+        for pod in back.iter().filter_map(|pod| known(member, pod)) {
+            let note = format!(
+                "{} is not taken away after all; {} stays, and no other engine is started in its place",
+                node(pod),
+                pod.name_any()
+            );
+            self.change(member, pod, given_back(pod), ("NodeStaying", note)).await?;
         }
         for pod in over {
             tracing::info!(model = %member.id, pod = pod.name, "a pod ends before its node does");
@@ -31,32 +47,41 @@ impl Reconciler {
         Ok(wrote)
     }
 
-    async fn set_apart(&self, member: &Member, pod: &Leftover) -> Result<(), Error> {
-        let pods: Api<Pod> = self.writer.api(&member.id);
-        let patch = Patch::Merge(set_apart(&member.model, &pod.uid));
+    /// Writes whose a pod is, and tells why.
+    async fn change(
+        &self,
+        member: &Member,
+        pod: &Pod,
+        patch: Value,
+        (reason, note): (&str, String),
+    ) -> Result<(), Error> {
+        let (pods, name): (Api<Pod>, _) = (self.writer.api(&member.id), pod.name_any());
         let parameters = PatchParams {
             field_manager: Some(keys::FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        let write = pods.patch(&pod.name, &parameters, &patch);
-        let written = self.writer.guarded(format!("set pod {} apart", pod.name), write).await;
+        let patch = Patch::Merge(patch);
+        let write = pods.patch(&name, &parameters, &patch);
+        let written = self.writer.guarded(format!("change whose pod {name} is"), write).await;
         if let Ok(written) = &written {
             self.world.wrote_pod(written.clone());
-            let note = format!(
-                "{} is about to be taken away; another engine is started in place of {}, which serves until then",
-                node(member, pod).unwrap_or("its node"),
-                pod.name
-            );
-            tracing::info!(model = %member.id, note, "a node goes");
-            let told = Announcement { own: true, ..Announcement::new(false, "NodeLeaving", note) };
-            self.writer.announce(&member.model, told).await;
+            self.tell(member, Announcement::new(false, reason, note)).await;
         }
         gone_is_well(written.map(drop))
     }
+
+    async fn tell(&self, member: &Member, told: Announcement) {
+        tracing::info!(model = %member.id, note = told.note, "a node goes, or stays after all");
+        self.writer.announce(&member.model, Announcement { own: true, ..told }).await;
+    }
 }
 
-/// The node of a pod.
-fn node<'m>(member: &'m Member, pod: &Leftover) -> Option<&'m str> {
-    let there = member.pods.iter().find(|known| known.metadata.name.as_ref() == Some(&pod.name));
-    there?.spec.as_ref()?.node_name.as_deref()
+/// The pod as it is known.
+fn known<'m>(member: &'m Member, pod: &Leftover) -> Option<&'m Pod> {
+    let is_it = |known: &&Arc<Pod>| known.metadata.uid.as_ref() == Some(&pod.uid);
+    member.pods.iter().find(is_it).map(AsRef::as_ref)
+}
+
+fn node(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("its node")
 }

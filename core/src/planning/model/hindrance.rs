@@ -70,7 +70,8 @@ fn is_sidecar(pod: &Pod, name: &str) -> bool {
     named.any(|container| container.restart_policy.as_deref() == Some("Always"))
 }
 
-fn unschedulable(pod: &Pod) -> Option<Hindrance> {
+/// That no node takes `pod`.
+pub(in crate::planning) fn unschedulable(pod: &Pod) -> Option<Hindrance> {
     let scheduled = condition(pod, "PodScheduled").filter(|found| found.status == "False")?;
     if scheduled.reason.as_deref() != Some("Unschedulable") {
         return None;

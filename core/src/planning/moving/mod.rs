@@ -3,8 +3,8 @@
 
 use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
 
-use super::model::{ended, ending, ready};
-use super::objects::is_apart;
+use super::model::{ended, ending, ready, unschedulable};
+use super::objects::{is_apart, template};
 use super::placing::Cluster;
 use super::pruning::Leftover;
 
@@ -29,12 +29,14 @@ pub(crate) struct Owner<'a> {
 pub struct Moving {
     /// They serve on, and others are started in their place.
     pub apart: Vec<Leftover>,
+    /// They were set apart, and are given back to who made them: their nodes stay after all.
+    pub back: Vec<Leftover>,
     /// They are told to end: others serve in their place, or can only then be started.
     pub over: Vec<Leftover>,
 }
 
 /// What is done about those of `pods` that are on nodes that go. A pod is set apart once, and told to end once: what
-/// was done stands on it.
+/// was done stands on it, until it is undone.
 pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'_>) -> Moving {
     let staying = pods.into_iter().filter(|pod| !ended(pod) && !ending(pod));
     let (mut apart, own): (Vec<&Pod>, Vec<&Pod>) = staying.partition(|pod| is_apart(pod));
@@ -46,14 +48,17 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     let wanted = usize::try_from(owner.replicas).unwrap_or(usize::MAX);
     let silent = apart.len() - serving(&apart);
     let spare = (serving(&safe) + serving(&apart)).saturating_sub(wanted);
-    let mut over: Vec<&Pod> = apart.into_iter().take(silent.saturating_add(spare)).collect();
+    let ends = silent.saturating_add(spare).min(apart.len());
+    let (rest, mut over) = (apart.split_off(ends), apart);
     if owner.replicas == 0 || owner.draining {
-        return Moving { apart: Vec::new(), over: leftovers(&over) };
+        return Moving { over: leftovers(&over), ..Moving::default() };
     }
+    let (back, outdated) = owner.undone(rest, &safe);
+    over.extend(outdated);
     let serves_on = |pod: &&Pod| ready(pod) && !owner.on_one_node;
     let (to_set_apart, at_once): (Vec<&Pod>, Vec<&Pod>) = doomed.into_iter().partition(serves_on);
     over.extend(at_once);
-    Moving { apart: leftovers(&to_set_apart), over: leftovers(&over) }
+    Moving { apart: leftovers(&to_set_apart), back: leftovers(&back), over: leftovers(&over) }
 }
 
 impl Owner<'_> {
@@ -66,6 +71,34 @@ impl Owner<'_> {
             spec.tolerations.iter().flatten().any(|toleration| tolerates(toleration, taint))
         };
         node.is_some_and(|taints| taints.iter().any(|taint| !tolerated(taint)))
+    }
+
+    /// Those of `apart` whose nodes stay after all, while nothing of their Deployment's `own` serves in their place:
+    /// that may want the very GPU that they have. One goes back for each that was made from the same template, which
+    /// their ReplicaSet ends then. And one ends for each of a newer template that finds no place, as it would have ended
+    /// at that change had it not been set apart.
+    fn undone<'p>(&self, apart: Vec<&'p Pod>, own: &[&Pod]) -> (Vec<&'p Pod>, Vec<&'p Pod>) {
+        let mut idle: Vec<&Pod> = own.iter().copied().filter(|pod| !ready(pod)).collect();
+        let (mut back, mut outdated) = (Vec::new(), Vec::new());
+        for pod in apart.into_iter().filter(|pod| self.stays(pod)) {
+            let Some(made_from) = template(pod) else { continue };
+            let same = |other: &&Pod| template(other) == Some(made_from);
+            let newer = |other: &&Pod| !same(other) && unschedulable(other).is_some();
+            if let Some(at) = idle.iter().position(same).filter(|_| ready(pod)) {
+                idle.swap_remove(at);
+                back.push(pod);
+            } else if let Some(at) = idle.iter().position(newer) {
+                idle.swap_remove(at);
+                outdated.push(pod);
+            }
+        }
+        (back, outdated)
+    }
+
+    /// Whether the node of `pod` is known to stay. One that is gone is no reason to end what was made in its place.
+    fn stays(&self, pod: &Pod) -> bool {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        node.is_some_and(|name| self.cluster.stays(name))
     }
 }
 

@@ -52,8 +52,44 @@ fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<Stri
     let mut owner = Owner { cluster, replicas, draining: false, on_one_node: false };
     change(&mut owner);
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
-    let Moving { apart, over } = moving(pods, owner);
+    let Moving { apart, back: _, over } = moving(pods, owner);
     (names(apart), names(over))
+}
+
+/// Which pods are given back, and which are told to end, where all nodes stay.
+fn undone(pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
+    let (classes, nodes) = (BTreeSet::new(), [staying("doomed"), staying("safe")]);
+    let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
+    let owner = Owner { cluster, replicas, draining: false, on_one_node: false };
+    let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
+    let Moving { apart, back, over } = moving(pods, owner);
+    assert_eq!(apart, []);
+    (names(back), names(over))
+}
+
+/// The pod as made from this template.
+fn made_from(template: &str, mut pod: Pod) -> Pod {
+    let of_template = [("pod-template-hash".to_owned(), template.to_owned())];
+    pod.metadata.labels = Some(of_template.into());
+    pod
+}
+
+/// A pod of this template that was set apart.
+fn was_apart(template: &str, mut pod: Pod) -> Pod {
+    pod.metadata.annotations = Some([(keys::SET_APART.to_owned(), template.to_owned())].into());
+    pod
+}
+
+/// A pod of this template that finds no place.
+fn placeless(name: &str, template: &str) -> Pod {
+    let pod = json!({
+        "metadata": { "name": name, "uid": format!("u-{name}") },
+        "spec": { "containers": [] },
+        "status": { "phase": "Pending", "conditions": [
+            { "type": "PodScheduled", "status": "False", "reason": "Unschedulable" },
+        ] },
+    });
+    made_from(template, serde_json::from_value(pod).unwrap())
 }
 
 fn as_is(_: &mut Owner<'_>) {}
@@ -156,4 +192,48 @@ fn nodes_that_stay_and_models_that_leave_are_left_alone() {
     let both = [set_apart[0].clone(), pod("new", "safe", true)];
     assert_eq!(moved(&cleared, &set_apart, as_is), nothing, "another is being started");
     assert_eq!(moved(&cleared, &both, as_is), (named(&[]), named(&["old"])));
+}
+
+#[test]
+fn an_engine_whose_node_stays_after_all_is_given_back() {
+    let old = was_apart("a", pod("old", "doomed", true));
+    let given_back = (named(&["old"]), named(&[]));
+    assert_eq!(undone(&[old.clone(), placeless("new", "a")], 1), given_back);
+    let loads = made_from("a", pod("new", "safe", false));
+    assert_eq!(undone(&[old.clone(), loads.clone()], 1), given_back, "it need not be loaded");
+    let serves = made_from("a", pod("new", "safe", true));
+    assert_eq!(undone(&[old.clone(), serves.clone()], 1), (named(&[]), named(&["old"])));
+    assert_eq!(undone(std::slice::from_ref(&old), 1), (named(&[]), named(&[])));
+    let two = [old.clone(), was_apart("a", pod("older", "doomed", true)), loads.clone()];
+    assert_eq!(undone(&two, 2), given_back, "for each that is ended instead");
+
+    let mut gone = old.clone();
+    gone.spec.as_mut().unwrap().node_name = Some("gone".to_owned());
+    assert_eq!(undone(&[gone, loads.clone()], 1), (named(&[]), named(&[])));
+    let still = moving(
+        &[old, loads],
+        Owner {
+            cluster: Cluster {
+                nodes: &nodes(),
+                runtime_classes: &BTreeSet::new(),
+                storage_classes: None,
+            },
+            replicas: 1,
+            draining: false,
+            on_one_node: false,
+        },
+    );
+    assert_eq!(still, Moving::default(), "its node goes");
+}
+
+#[test]
+fn an_engine_set_apart_makes_room_for_what_its_model_became() {
+    let old = was_apart("a", pod("old", "doomed", true));
+    let ends = (named(&[]), named(&["old"]));
+    assert_eq!(undone(&[old.clone(), placeless("new", "b")], 1), ends);
+    let loads = made_from("b", pod("new", "safe", false));
+    assert_eq!(undone(&[old.clone(), loads], 1), (named(&[]), named(&[])), "it serves meanwhile");
+    let both = [old.clone(), placeless("new", "b"), placeless("newer", "a")];
+    assert_eq!(undone(&both, 1), (named(&["old"]), named(&[])), "its ReplicaSet sees to it");
+    assert_eq!(moved(&nodes(), &[old, placeless("new", "b")], as_is), (named(&[]), named(&[])));
 }

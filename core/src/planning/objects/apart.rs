@@ -9,19 +9,42 @@ use super::metadata::owner;
 /// The label by which a ReplicaSet knows its pods.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
+/// What is noted of a pod that never had that label.
+const UNKNOWN: &str = "true";
+
 /// The patch that takes a pod of `model`'s out of its ReplicaSet. Services find it as before. It belongs to the Model
 /// then, so that it goes with it, and that whoever drains the node knows that somebody sees to the pod.
-pub fn set_apart(model: &Model, uid: &str) -> Value {
+pub fn set_apart(model: &Model, pod: &Pod) -> Value {
     json!({ "metadata": {
-        "uid": uid,
+        "uid": pod.metadata.uid,
         "labels": { TEMPLATE_HASH: null },
-        "annotations": { keys::SET_APART: "true" },
+        "annotations": { keys::SET_APART: template(pod).unwrap_or(UNKNOWN) },
         "ownerReferences": owner(model).map(|owner| vec![owner]),
+    } })
+}
+
+/// The patch that gives a pod back that was set apart: a ReplicaSet takes up what has its labels and belongs to nobody.
+/// It has one too many then, and ends first what does not serve.
+pub fn given_back(pod: &Pod) -> Value {
+    json!({ "metadata": {
+        "uid": pod.metadata.uid,
+        "labels": { TEMPLATE_HASH: template(pod) },
+        "annotations": { keys::SET_APART: null },
+        "ownerReferences": null,
     } })
 }
 
 /// Whether `pod` is no more counted among its Deployment's.
 pub(crate) fn is_apart(pod: &Pod) -> bool {
-    let annotations = pod.metadata.annotations.as_ref();
-    annotations.is_some_and(|all| all.contains_key(keys::SET_APART))
+    noted(pod).is_some()
+}
+
+/// The template that `pod` was made from, as its ReplicaSet calls it.
+pub(crate) fn template(pod: &Pod) -> Option<&str> {
+    let label = pod.metadata.labels.iter().find_map(|labels| labels.get(TEMPLATE_HASH));
+    label.map(String::as_str).or_else(|| noted(pod).filter(|noted| *noted != UNKNOWN))
+}
+
+fn noted(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotations.as_ref()?.get(keys::SET_APART).map(String::as_str)
 }

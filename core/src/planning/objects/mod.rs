@@ -41,8 +41,8 @@ pub mod names;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apart::is_apart;
-pub use apart::set_apart;
+pub use apart::{given_back, set_apart};
+pub(crate) use apart::{is_apart, template};
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
 pub(super) use cleanup::{COMPONENT as MEMORY_CLEANUP, LIMIT as MEMORY_CLEANUP_LIMIT};

@@ -59,6 +59,11 @@ impl Cluster<'_> {
         self.nodes.iter().find(|node| node.name == name)?.leaving.as_deref()
     }
 
+    /// Whether the node called `name` is there, and nothing is known of its being taken away.
+    pub(super) fn stays(&self, name: &str) -> bool {
+        self.nodes.iter().any(|node| node.name == name && node.leaving.is_none())
+    }
+
     /// Whether `claim` can grow, where that is known. One of a class that is not there cannot.
     pub(super) fn can_grow(&self, claim: &PersistentVolumeClaim) -> Option<bool> {
         let classes = self.storage_classes?;

@@ -1,7 +1,7 @@
 //! Models whose nodes are about to be taken away.
 
 use super::*;
-use crate::planning::objects::set_apart;
+use crate::planning::objects::{given_back, set_apart};
 
 /// A node that is about to be taken away, and takes no other pods.
 fn going(name: &str) -> Offer {
@@ -21,18 +21,31 @@ fn an_engine_is_set_apart_once_its_node_goes_and_ends_once_another_serves() {
     let mut model = serving(json!({ "backend": "simulator" }));
     assert_eq!(planned(&model).moving, Moving::default());
     model.nodes = vec![going("n1")];
-    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], over: Vec::new() });
+    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], ..Moving::default() });
 
-    let patch = set_apart(&model.model, "p1");
+    let labels = [("pod-template-hash".to_owned(), "a".to_owned())];
+    model.pods[0].metadata.labels = Some(labels.into());
+    let patch = set_apart(&model.model, &model.pods[0]);
+    assert_eq!(patch["metadata"]["uid"], "p1");
     assert_eq!(patch["metadata"]["labels"], json!({ "pod-template-hash": null }));
     assert_eq!(patch["metadata"]["ownerReferences"][0]["kind"], "Model");
     let annotations = serde_json::from_value(patch["metadata"]["annotations"].clone()).unwrap();
     model.pods[0].metadata.annotations = annotations;
+    model.pods[0].metadata.labels = None;
+    assert_eq!(
+        given_back(&model.pods[0])["metadata"],
+        json!({
+            "uid": "p1",
+            "labels": { "pod-template-hash": "a" },
+            "annotations": { keys::SET_APART: null },
+            "ownerReferences": null,
+        })
+    );
     let alone = planned(&model);
     assert_eq!((alone.moving, alone.status.phase), (Moving::default(), Some(Phase::Ready)));
 
     model.pods.push(serving_on("n2"));
-    assert_eq!(planned(&model).moving, Moving { apart: Vec::new(), over: vec![engine()] });
+    assert_eq!(planned(&model).moving, Moving { over: vec![engine()], ..Moving::default() });
 }
 
 #[test]
@@ -61,8 +74,8 @@ fn a_claim_of_one_node_is_let_go_before_another_engine_can_have_it() {
     model.model.spec.source = Some("HF://org/model".to_owned());
     model.nodes = vec![going("n1")];
     claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteOnce".to_owned()]);
-    assert_eq!(planned(&model).moving, Moving { apart: Vec::new(), over: vec![engine()] });
+    assert_eq!(planned(&model).moving, Moving { over: vec![engine()], ..Moving::default() });
     let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
     claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteMany".to_owned()]);
-    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], over: Vec::new() });
+    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], ..Moving::default() });
 }
