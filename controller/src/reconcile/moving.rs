@@ -26,7 +26,7 @@ impl Reconciler {
         let wrote = Wrote::any(!apart.is_empty() || !back.is_empty() || !over.is_empty());
         for pod in apart.iter().filter_map(|pod| known(member, pod)) {
             let note = format!(
-                "{} is about to be taken away; another engine is started in place of {}, which serves until then",
+                "{} is about to be taken away; another engine is started in place of {}, which goes on until then",
                 node(pod),
                 pod.name_any()
             );

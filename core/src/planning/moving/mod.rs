@@ -27,7 +27,7 @@ pub(crate) struct Owner<'a> {
 /// What is done about pods on nodes that go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moving {
-    /// They serve on, and others are started in their place.
+    /// They go on, and others are started in their place.
     pub apart: Vec<Leftover>,
     /// They were set apart, and are given back to who made them: their nodes stay after all.
     pub back: Vec<Leftover>,
@@ -46,7 +46,10 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     apart.sort_by_key(|pod| ready(pod));
     let serving = |pods: &[&Pod]| pods.iter().filter(|pod| ready(pod)).count();
     let wanted = usize::try_from(owner.replicas).unwrap_or(usize::MAX);
+    // One that does not serve now may do so again before any other: it ends once another has a node to load on.
     let silent = apart.len() - serving(&apart);
+    let placed = apart.len() + safe.iter().filter(|pod| has_node(pod)).count();
+    let silent = silent.min(placed.saturating_sub(wanted));
     let spare = (serving(&safe) + serving(&apart)).saturating_sub(wanted);
     let ends = silent.saturating_add(spare).min(apart.len());
     let (rest, mut over) = (apart.split_off(ends), apart);
@@ -55,8 +58,8 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     }
     let (back, outdated) = owner.undone(rest, &safe);
     over.extend(outdated);
-    let serves_on = |pod: &&Pod| ready(pod) && !owner.on_one_node;
-    let (to_set_apart, at_once): (Vec<&Pod>, Vec<&Pod>) = doomed.into_iter().partition(serves_on);
+    let (to_set_apart, at_once) =
+        if owner.on_one_node { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
     over.extend(at_once);
     Moving { apart: leftovers(&to_set_apart), back: leftovers(&back), over: leftovers(&over) }
 }
@@ -100,6 +103,10 @@ impl Owner<'_> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         node.is_some_and(|name| self.cluster.stays(name))
     }
+}
+
+fn has_node(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
 /// As Kubernetes compares them.

@@ -129,11 +129,22 @@ fn of_several_as_many_end_as_others_serve() {
 }
 
 #[test]
-fn what_does_not_serve_makes_room_at_once() {
+fn what_does_not_serve_ends_once_another_has_a_node() {
     let loads = pod("old", "doomed", false);
-    assert_eq!(moved(&nodes(), std::slice::from_ref(&loads), as_is), (named(&[]), named(&["old"])));
-    let broken = moved(&nodes(), &[apart(loads)], as_is);
-    assert_eq!(broken, (named(&[]), named(&["old"])));
+    assert_eq!(moved(&nodes(), std::slice::from_ref(&loads), as_is), (named(&["old"]), named(&[])));
+    let broken = apart(loads);
+    let nothing = (named(&[]), named(&[]));
+    assert_eq!(moved(&nodes(), std::slice::from_ref(&broken), as_is), nothing, "it may be back");
+    let with = |new| moved(&nodes(), &[broken.clone(), new], as_is);
+    assert_eq!(with(placeless("new", "a")), nothing, "there is no other");
+    assert_eq!(with(pod("new", "safe", false)), (named(&[]), named(&["old"])), "it loads");
+
+    let two = |owner: &mut Owner<'_>| owner.replicas = 2;
+    let serves = pod("other", "safe", true);
+    let waits = [broken.clone(), serves.clone(), placeless("new", "a")];
+    assert_eq!(moved(&nodes(), &waits, two), nothing);
+    let load = [broken, serves, pod("new", "safe", false)];
+    assert_eq!(moved(&nodes(), &load, two), (named(&[]), named(&["old"])));
 }
 
 #[test]
