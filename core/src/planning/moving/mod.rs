@@ -20,8 +20,20 @@ pub(crate) struct Owner<'a> {
     pub(crate) replicas: u32,
     /// It is being drained: nothing is started for it any more.
     pub(crate) draining: bool,
-    /// Its engines hang on a claim that one node at a time can use: no other can start before the old one is gone.
-    pub(crate) on_one_node: bool,
+    /// What has to be before an engine ends that serves.
+    pub(crate) until: Until,
+}
+
+/// What has to be before an engine ends in whose place another shall serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The other serves.
+    #[default]
+    Served,
+    /// The other has a node: it gets what they hang on only then, and may find none that has it.
+    Placed,
+    /// Nothing: the other finds no node before.
+    Gone,
 }
 
 /// What is done about pods on nodes that go.
@@ -43,15 +55,14 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     let (doomed, safe): (Vec<&Pod>, Vec<&Pod>) =
         own.into_iter().partition(|pod| owner.has_to_leave(pod));
     // Those that serve come last: as many of them are over as are not needed any more.
-    apart.sort_by_key(|pod| ready(pod));
+    apart.sort_by_key(|pod| owner.is_needed(pod));
     let serving = |pods: &[&Pod]| pods.iter().filter(|pod| ready(pod)).count();
     let wanted = usize::try_from(owner.replicas).unwrap_or(usize::MAX);
-    // One that does not serve now may do so again before any other: it ends once another has a node to load on.
-    let silent = apart.len() - serving(&apart);
+    let needed = apart.iter().filter(|pod| owner.is_needed(pod)).count();
     let placed = apart.len() + safe.iter().filter(|pod| has_node(pod)).count();
-    let silent = silent.min(placed.saturating_sub(wanted));
-    let spare = (serving(&safe) + serving(&apart)).saturating_sub(wanted);
-    let ends = silent.saturating_add(spare).min(apart.len());
+    let early = (apart.len() - needed).min(placed.saturating_sub(wanted));
+    let spare = (serving(&safe) + serving(&apart)).saturating_sub(wanted).min(needed);
+    let ends = early.saturating_add(spare).min(apart.len());
     let (rest, mut over) = (apart.split_off(ends), apart);
     if owner.replicas == 0 || owner.draining {
         return Moving { over: leftovers(&over), ..Moving::default() };
@@ -59,7 +70,7 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     let (back, outdated) = owner.undone(rest, &safe);
     over.extend(outdated);
     let (to_set_apart, at_once) =
-        if owner.on_one_node { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
+        if owner.until == Until::Gone { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
     over.extend(at_once);
     Moving { apart: leftovers(&to_set_apart), back: leftovers(&back), over: leftovers(&over) }
 }
@@ -74,6 +85,12 @@ impl Owner<'_> {
             spec.tolerations.iter().flatten().any(|toleration| tolerates(toleration, taint))
         };
         node.is_some_and(|taints| taints.iter().any(|taint| !tolerated(taint)))
+    }
+
+    /// Whether `pod` goes on until another serves. One that does not serve now may do so again before any other, and one
+    /// may be the only one that finds its volume: those end once another has a node to load on.
+    fn is_needed(&self, pod: &Pod) -> bool {
+        ready(pod) && self.until == Until::Served
     }
 
     /// Those of `apart` whose nodes stay after all, while nothing of their Deployment's `own` serves in their place:

@@ -49,7 +49,7 @@ fn apart(mut pod: Pod) -> Pod {
 fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<String>, Vec<String>) {
     let (classes, replicas) = (BTreeSet::new(), 1);
     let cluster = Cluster { nodes, runtime_classes: &classes, storage_classes: None };
-    let mut owner = Owner { cluster, replicas, draining: false, on_one_node: false };
+    let mut owner = Owner { cluster, replicas, draining: false, until: Until::Served };
     change(&mut owner);
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back: _, over } = moving(pods, owner);
@@ -60,7 +60,7 @@ fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<Stri
 fn undone(pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
     let (classes, nodes) = (BTreeSet::new(), [staying("doomed"), staying("safe")]);
     let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
-    let owner = Owner { cluster, replicas, draining: false, on_one_node: false };
+    let owner = Owner { cluster, replicas, draining: false, until: Until::Served };
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back, over } = moving(pods, owner);
     assert_eq!(apart, []);
@@ -148,10 +148,30 @@ fn what_does_not_serve_ends_once_another_has_a_node() {
 }
 
 #[test]
-fn a_claim_that_one_node_can_use_is_let_go_first() {
-    let one_node = |owner: &mut Owner<'_>| owner.on_one_node = true;
-    let gone = moved(&nodes(), &[pod("old", "doomed", true)], one_node);
-    assert_eq!(gone, (named(&[]), named(&["old"])));
+fn a_claim_that_one_node_can_use_is_let_go_once_another_engine_has_a_node() {
+    let placed = |owner: &mut Owner<'_>| owner.until = Until::Placed;
+    let old = pod("old", "doomed", true);
+    let set_apart = (named(&["old"]), named(&[]));
+    assert_eq!(moved(&nodes(), std::slice::from_ref(&old), placed), set_apart);
+    let old = apart(old);
+    let with = |new| moved(&nodes(), &[old.clone(), new], placed);
+    let nothing = (named(&[]), named(&[]));
+    assert_eq!(with(placeless("new", "a")), nothing, "its volume may be of this machine");
+    assert_eq!(with(pod("new", "safe", false)), (named(&[]), named(&["old"])));
+
+    let two = |owner: &mut Owner<'_>| (owner.until, owner.replicas) = (Until::Placed, 2);
+    let older = apart(pod("older", "doomed", true));
+    let one_serves = [old.clone(), older, pod("new", "safe", true)];
+    assert_eq!(moved(&nodes(), &one_serves, two), (named(&[]), named(&["old"])));
+    let asleep = |owner: &mut Owner<'_>| (owner.until, owner.replicas) = (Until::Placed, 0);
+    assert_eq!(moved(&nodes(), &[old], asleep), (named(&[]), named(&["old"])));
+}
+
+#[test]
+fn where_no_other_finds_a_node_before_an_engine_ends_at_once() {
+    let gone = |owner: &mut Owner<'_>| owner.until = Until::Gone;
+    let at_once = moved(&nodes(), &[pod("old", "doomed", true)], gone);
+    assert_eq!(at_once, (named(&[]), named(&["old"])));
 }
 
 #[test]
@@ -231,7 +251,7 @@ fn an_engine_whose_node_stays_after_all_is_given_back() {
             },
             replicas: 1,
             draining: false,
-            on_one_node: false,
+            until: Until::Served,
         },
     );
     assert_eq!(still, Moving::default(), "its node goes");

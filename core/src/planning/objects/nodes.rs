@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::{Blueprint, Held, selected};
+use crate::planning::moving::Until;
 use crate::planning::placing::{Doubt, NodeRule, Offer, Placement};
 
 const HOST_NAME: &str = "kubernetes.io/hostname";
@@ -30,6 +31,20 @@ impl Blueprint<'_> {
     /// Whether engines hang on a claim that one node at a time can use (K8S-16).
     pub(crate) fn on_one_node(&self) -> bool {
         matches!(self.weights.held, Held::Claim { .. }) && !self.on_many_nodes
+    }
+
+    /// What has to be before an engine ends in whose place another shall serve. What only one pod can use, and what has
+    /// to be where the old one is, finds no node before.
+    pub(crate) fn until(&self, claim: Option<&PersistentVolumeClaim>) -> Until {
+        let one_pod =
+            claim.is_some_and(|claim| modes(claim).any(|mode| mode == "ReadWriteOncePod"));
+        if !self.on_one_node() {
+            Until::Served
+        } else if one_pod || self.bound_to_one_node() {
+            Until::Gone
+        } else {
+            Until::Placed
+        }
     }
 
     /// What its author should know about where several engines may run.
@@ -73,11 +88,16 @@ impl Blueprint<'_> {
 /// Whether several nodes can use a claim at once, by what its volume can do, or by what is asked of one that has
 /// none yet; `writes` where pods write to it.
 fn on_many_nodes(claim: &PersistentVolumeClaim, writes: bool) -> bool {
+    let can = |mode: &str| mode == "ReadWriteMany" || (mode == "ReadOnlyMany" && !writes);
+    modes(claim).any(can)
+}
+
+/// How `claim` can be used; as long as it has no volume, how it shall be.
+fn modes(claim: &PersistentVolumeClaim) -> impl Iterator<Item = &str> {
     let of_volume = claim.status.as_ref().and_then(|status| status.access_modes.as_ref());
     let asked = claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref());
     let modes = of_volume.filter(|modes| !modes.is_empty()).or(asked);
-    let can = |mode: &String| mode == "ReadWriteMany" || (mode == "ReadOnlyMany" && !writes);
-    modes.into_iter().flatten().any(can)
+    modes.into_iter().flatten().map(String::as_str)
 }
 
 /// The nodes that would do.

@@ -41,7 +41,7 @@ pub(super) fn moved(
         cluster: observed.cluster,
         replicas: if theirs { engine.asked } else { verdict.replicas },
         draining: verdict.record.draining.is_some(),
-        on_one_node: drawn.on_one_node,
+        until: drawn.until,
     };
     moving(member.pods.iter().copied(), owner)
 }

@@ -156,7 +156,7 @@ fn want(
         benchmarking,
         memory,
         pressure,
-        on_one_node: _,
+        until: _,
     } = drawn;
     let status = status(&Situation {
         model: member.model,

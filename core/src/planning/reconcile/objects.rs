@@ -16,6 +16,7 @@ use crate::placement::benchmarks::DeviceClass;
 use crate::planning::benchmarking::{self, Benchmarking, benchmarking};
 use crate::planning::group::{Standing, Verdict};
 use crate::planning::model::serving_nodes;
+use crate::planning::moving::Until;
 use crate::planning::objects::{Blueprint, Refusal, Serving, names, service, spec_hash};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
 use crate::planning::pressure::Pressure;
@@ -39,8 +40,8 @@ pub(super) struct Drawn {
     pub(super) benchmarking: Benchmarking,
     pub(super) memory: Memory,
     pub(super) pressure: Pressure,
-    /// Its engines hang on a claim that one node at a time can use.
-    pub(super) on_one_node: bool,
+    /// What has to be before an engine ends in whose place another shall serve.
+    pub(super) until: Until,
 }
 
 /// Draws what `member` shall have.
@@ -85,7 +86,7 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
             doubts: drawn.doubts.iter().cloned().chain(blueprint.doubt()).collect(),
             memory,
             pressure: drawn.pressure.clone(),
-            on_one_node: blueprint.on_one_node(),
+            until: blueprint.until(claim),
         })
     });
     objects.unwrap_or_else(|refusal| Drawn { obstacle: Some(refused(refusal)), gpu, ..drawn })

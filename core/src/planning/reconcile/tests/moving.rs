@@ -68,14 +68,27 @@ fn what_holds_up_the_other_engine_is_told() {
 }
 
 #[test]
-fn a_claim_of_one_node_is_let_go_before_another_engine_can_have_it() {
+fn a_claim_says_when_its_engine_ends() {
     let mut model = serving_with_another_source();
-    let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
     model.model.spec.source = Some("HF://org/model".to_owned());
     model.nodes = vec![going("n1")];
-    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteOnce".to_owned()]);
-    assert_eq!(planned(&model).moving, Moving { over: vec![engine()], ..Moving::default() });
+    let mut moving_on = |mode: &str| {
+        let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
+        claim.spec.as_mut().unwrap().access_modes = Some(vec![mode.to_owned()]);
+        planned(&model).moving
+    };
+    let apart = Moving { apart: vec![engine()], ..Moving::default() };
+    let at_once = Moving { over: vec![engine()], ..Moving::default() };
+    assert_eq!(moving_on("ReadWriteMany"), apart);
+    assert_eq!(moving_on("ReadWriteOnce"), apart);
+    assert_eq!(moving_on("ReadWriteOncePod"), at_once);
+
+    model.model.spec.serverless.as_mut().unwrap().max_replicas = Some(2);
+    model.effective.as_mut().unwrap().max_replicas = 2;
     let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
-    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteMany".to_owned()]);
-    assert_eq!(planned(&model).moving, Moving { apart: vec![engine()], ..Moving::default() });
+    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteOnce".to_owned()]);
+    assert_eq!(planned(&model).moving, at_once, "its engines have to be on one node");
+    model.pods[0].metadata.annotations =
+        Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
+    assert_eq!(planned(&model).moving, Moving::default());
 }
