@@ -21,9 +21,10 @@ impl Reconciler {
     pub(super) async fn move_on(
         &self,
         member: &Member,
-        Moving { apart, back, over }: Moving,
+        Moving { apart, back, over, at_once }: Moving,
     ) -> Result<Wrote, Error> {
-        let wrote = Wrote::any(!apart.is_empty() || !back.is_empty() || !over.is_empty());
+        let wrote =
+            Wrote::any([&apart, &back, &over, &at_once].iter().any(|pods| !pods.is_empty()));
         for pod in apart.iter().filter_map(|pod| known(member, pod)) {
             let note = format!(
                 "{} is about to be taken away; another engine is started in place of {}, which goes on until then",
@@ -39,6 +40,15 @@ impl Reconciler {
                 pod.name_any()
             );
             self.change(member, pod, given_back(pod), ("NodeStaying", note)).await?;
+        }
+        for pod in at_once {
+            let note = format!(
+                "{} is about to be taken away; {} ends, since another engine can be started only then",
+                known(member, &pod).map_or("its node", node),
+                pod.name
+            );
+            self.delete_pod(member, pod, DeleteParams::default()).await?;
+            self.tell(member, Announcement::new(true, "NodeLeaving", note)).await;
         }
         for pod in over {
             tracing::info!(model = %member.id, pod = pod.name, "a pod ends before its node does");

@@ -43,8 +43,10 @@ pub struct Moving {
     pub apart: Vec<Leftover>,
     /// They were set apart, and are given back to who made them: their nodes stay after all.
     pub back: Vec<Leftover>,
-    /// They are told to end: others serve in their place, or can only then be started.
+    /// They are told to end: others serve in their place, or are about to.
     pub over: Vec<Leftover>,
+    /// They are told to end before anything is started in their place: nothing could be.
+    pub at_once: Vec<Leftover>,
 }
 
 /// What is done about those of `pods` that are on nodes that go. A pod is set apart once, and told to end once: what
@@ -71,8 +73,12 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     over.extend(outdated);
     let (to_set_apart, at_once) =
         if owner.until == Until::Gone { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
-    over.extend(at_once);
-    Moving { apart: leftovers(&to_set_apart), back: leftovers(&back), over: leftovers(&over) }
+    Moving {
+        apart: leftovers(&to_set_apart),
+        back: leftovers(&back),
+        over: leftovers(&over),
+        at_once: leftovers(&at_once),
+    }
 }
 
 impl Owner<'_> {

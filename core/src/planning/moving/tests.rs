@@ -52,8 +52,9 @@ fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<Stri
     let mut owner = Owner { cluster, replicas, draining: false, until: Until::Served };
     change(&mut owner);
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
-    let Moving { apart, back: _, over } = moving(pods, owner);
-    (names(apart), names(over))
+    let Moving { apart, back: _, over, at_once } = moving(pods, owner);
+    assert!(at_once.is_empty() || owner.until == Until::Gone, "{at_once:?}");
+    (names(apart), names([over, at_once].concat()))
 }
 
 /// Which pods are given back, and which are told to end, where all nodes stay.
@@ -62,8 +63,8 @@ fn undone(pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
     let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
     let owner = Owner { cluster, replicas, draining: false, until: Until::Served };
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
-    let Moving { apart, back, over } = moving(pods, owner);
-    assert_eq!(apart, []);
+    let Moving { apart, back, over, at_once } = moving(pods, owner);
+    assert_eq!([apart, at_once].concat(), []);
     (names(back), names(over))
 }
 

@@ -78,7 +78,7 @@ fn a_claim_says_when_its_engine_ends() {
         planned(&model).moving
     };
     let apart = Moving { apart: vec![engine()], ..Moving::default() };
-    let at_once = Moving { over: vec![engine()], ..Moving::default() };
+    let at_once = Moving { at_once: vec![engine()], ..Moving::default() };
     assert_eq!(moving_on("ReadWriteMany"), apart);
     assert_eq!(moving_on("ReadWriteOnce"), apart);
     assert_eq!(moving_on("ReadWriteOncePod"), at_once);
