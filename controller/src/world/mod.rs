@@ -183,7 +183,7 @@ impl World {
 
     /// The server's answer to a change of an engine's pod.
     pub(crate) fn wrote_pod(&self, pod: Pod) {
-        self.index.lock().see_pod(pod);
+        self.index.lock().changed_pod(pod);
     }
 
     /// Changes the index and wakes the groups that it names.

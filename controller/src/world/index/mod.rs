@@ -3,6 +3,9 @@
 mod bringers;
 mod questions;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -266,8 +269,20 @@ impl Index {
         self.objects(pod, |objects, pod| {
             let of_job = pod.labels().contains_key(keys::CACHE);
             let pods = if of_job { &mut objects.job_pods } else { &mut objects.pods };
-            pods.insert(pod.name_any(), Arc::new(pod));
+            let name = pod.name_any();
+            if pods.get(&name).is_none_or(|known| !newer(&**known, &pod)) {
+                pods.insert(name, Arc::new(pod));
+            }
         })
+    }
+
+    /// The server's answer to a change of an engine's pod. It may be gone by now.
+    pub(super) fn changed_pod(&mut self, pod: Pod) {
+        let known =
+            Owner::of(&pod).and_then(|owner| self.objects.get(&owner)?.pods.get(&pod.name_any()));
+        if known.is_some_and(|known| known.metadata.uid == pod.metadata.uid) {
+            self.see_pod(pod);
+        }
     }
 
     pub(super) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
