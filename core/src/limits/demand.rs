@@ -29,8 +29,8 @@ const PROMPT: [Key; 10] = [
     Key::Context,
     Key::Prefix,
 ];
-/// The fields that bound an answer, the one that engines heed first of all. In those of llama.cpp and Ollama a number
-/// below zero is no bound.
+/// The fields that bound an answer. Which of them counts is another one for each engine, so that of several the largest
+/// is believed. In those of llama.cpp and Ollama a number below zero is no bound.
 const BOUNDS: [Key; 4] =
     [Key::MaxCompletionTokens, Key::MaxOutputTokens, Key::MaxTokens, Key::NPredict];
 
@@ -39,7 +39,7 @@ const BOUNDS: [Key; 4] =
 pub struct Demand {
     /// Of its prompt.
     pub prompt: u64,
-    /// Of one answer, where the request bounds it.
+    /// Of one answer, where the request bounds it: by the largest of its bounds.
     pub answer: Option<u64>,
     /// How many answers it asks for; at least one.
     pub answers: u64,
@@ -55,7 +55,7 @@ impl Demand {
         let count = |key| count(facts.text(key, body)?);
         Self {
             prompt: texts.map(tokens).sum(),
-            answer: bounds(facts, body).next().map(|(count, _)| count),
+            answer: bounds(facts, body).map(|(count, _)| count).max(),
             answers: count(Key::N).max(count(Key::BestOf)).unwrap_or(1).max(1),
         }
     }
@@ -74,9 +74,16 @@ pub(super) fn bounds(facts: &Facts, body: &[u8]) -> impl Iterator<Item = (u64, R
     all.filter_map(|text| Some((count(text)?, span_within(body, text))))
 }
 
-/// The whole number above zero that `text` is, if it is one.
+/// The number above zero that `text` is, if it is one, without what is behind its point: engines take `1e6` and `9000.0`,
+/// too.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is below zero becomes 0, and what is too large as large as can be"
+)]
 fn count(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|count| *count > 0)
+    let count = text.parse().ok().or_else(|| Some(text.parse::<f64>().ok()? as u64));
+    count.filter(|count| *count > 0)
 }
 
 /// The tokens of a JSON value: of its strings, with a little for what holds them together.
@@ -149,9 +156,9 @@ mod tests {
     #[test]
     fn the_answer_is_what_the_request_allows() {
         let body = r#"{"max_tokens":9,"max_completion_tokens":7,"n":3,"prompt":"1234"}"#;
-        assert_eq!(demand(body).total(256), 1 + 7 * 3);
+        assert_eq!(demand(body).total(256), 1 + 9 * 3);
         assert_eq!(demand(r#"{"prompt":"1234"}"#).total(256), 257);
-        for odd in ["null", "0", "-1", "1.5", "\"9\"", "1e2"] {
+        for odd in ["null", "0", "-1", "0.5", "\"9\"", "-1e2", "[7]"] {
             assert_eq!(demand(&format!(r#"{{"max_tokens":{odd}}}"#)).answer, None, "{odd}");
         }
         for (body, answer) in [
@@ -161,9 +168,25 @@ mod tests {
             (r#"{"options":{"num_predict":7,"num_predict":40}}"#, Some(40)),
             (r#"{"n_predict":30}"#, Some(30)),
             (r#"{"n_predict":-1}"#, None),
+            (r#"{"max_tokens":1,"n_predict":-1}"#, Some(1)),
+            (r#"{"max_tokens":1,"options":{"num_predict":100000}}"#, Some(100_000)),
+            (r#"{"max_tokens":1,"n_predict":100000}"#, Some(100_000)),
+            (r#"{"max_tokens":1e6}"#, Some(1_000_000)),
+            (r#"{"options":{"num_predict":9000.5}}"#, Some(9000)),
+            (r#"{"max_tokens":99999999999999999999}"#, Some(u64::MAX)),
         ] {
             assert_eq!(demand(body).answer, answer, "{body}");
         }
+        let long = "x".repeat(1 << 20);
+        for options in [
+            format!(r#"{{"num_predict":40,"x":"{long}"}}"#),
+            format!(r#"{{"{long}":1,"num_predict":40}}"#),
+        ] {
+            assert_eq!(demand(&format!(r#"{{"options":{options}}}"#)).answer, Some(40));
+        }
+        let often = r#""num_predict":7,"#.repeat(1000);
+        let often = format!(r#"{{"options":{{{often}"num_predict":40}}}}"#);
+        assert_eq!(demand(&often).answer, Some(40));
         let huge = format!(r#"{{"max_tokens":{},"n":{}}}"#, u64::MAX, u64::MAX);
         assert_eq!(demand(&huge).total(1), u64::MAX);
     }

@@ -1,26 +1,27 @@
 //! What Ollama's clients say among `options`, an object inside of the request. There a key may come again: Ollama heeds
-//! the last one.
+//! the last one. It may be as long as the body, of which nothing is copied here.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::openai::Facts;
 use crate::openai::facts::Key;
 
-/// Longer options, in bytes, are none of Ollama's.
-const LONGEST: usize = 64 * 1024;
+/// Where the key comes oftener, the last ones count.
+const MOST: usize = 64;
 
-/// The JSON text of each `num_predict`, the one that is heeded first of all.
-pub(super) fn num_predict<'a>(facts: &Facts, body: &'a [u8]) -> Vec<&'a str> {
-    let options = facts.text(Key::Options, body).filter(|options| options.len() <= LONGEST);
+/// The JSON text of each `num_predict`.
+pub(super) fn num_predict<'a>(facts: &Facts, body: &'a [u8]) -> VecDeque<&'a str> {
+    let options = facts.text(Key::Options, body);
     let found = options.and_then(|options| serde_json::from_str::<NumPredict<'_>>(options).ok());
-    found.map(|found| found.0.into_iter().rev().collect()).unwrap_or_default()
+    found.map(|found| found.0).unwrap_or_default()
 }
 
-struct NumPredict<'a>(Vec<&'a str>);
+struct NumPredict<'a>(VecDeque<&'a str>);
 
 impl<'de> Deserialize<'de> for NumPredict<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -38,14 +39,40 @@ impl<'de> Visitor<'de> for OptionsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "num_predict" {
-                found.push(map.next_value::<&'de RawValue>()?.get());
-            } else {
+        let mut found = VecDeque::new();
+        while let Some(IsNumPredict(is_it)) = map.next_key()? {
+            if !is_it {
                 map.next_value::<IgnoredAny>()?;
+                continue;
             }
+            if found.len() == MOST {
+                found.pop_front();
+            }
+            found.push_back(map.next_value::<&'de RawValue>()?.get());
         }
         Ok(NumPredict(found))
+    }
+}
+
+/// Whether a key is the one that is looked for.
+struct IsNumPredict(bool);
+
+impl<'de> Deserialize<'de> for IsNumPredict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl Visitor<'_> for KeyVisitor {
+    type Value = IsNumPredict;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<IsNumPredict, E> {
+        Ok(IsNumPredict(key == "num_predict"))
     }
 }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use flexinfer_core::backends::Api;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::limits::{
-    Demand, Need, REQUEST_HEADERS, Standing, TOKEN_HEADERS, UsageEvents, figures, validate,
-    with_usage,
+    Clamp, Clamped, Demand, Need, REQUEST_HEADERS, Standing, TOKEN_HEADERS, UsageEvents, figures,
+    validate, with_usage,
 };
 use flexinfer_core::openai::apis::Operation;
 use flexinfer_core::openai::facts::Key;
@@ -105,16 +105,17 @@ async fn hold(
         let unread = ruled.unread.take().filter(|_| counted || bounded);
         return unread.map_or(Ok(Demand::UNKNOWN), |rejection| Err(*rejection));
     };
-    let reading = Reading { form: api.filter(|_| rules.validate), tokens: counted || bounded };
-    let mut demand = reading.of(facts, &body.received).await?;
+    let reading = Reading {
+        form: api.filter(|_| rules.validate),
+        tokens: counted || bounded,
+        cut: rules.clamp.zip(target.served.effective.context_window),
+    };
+    let (mut demand, clamped) = reading.of(facts, &body.received).await?;
     if bounded && let Err(rejection) = fits(rules, target, &demand) {
         ruled.refused = Some(Outcome::AdmissionRejected);
         return Err(rejection);
     }
-    let cut = rules.clamp.zip(target.served.effective.context_window);
-    if let Some(clamped) =
-        cut.and_then(|(clamp, window)| clamp.apply(facts, &body.received, window))
-    {
+    if let Some(clamped) = clamped {
         target.series.clamped();
         ruled.clamped = HeaderValue::try_from(clamped.to_string()).ok();
         demand.answer = demand.answer.map(|answer| answer.min(clamped.to));
@@ -144,19 +145,25 @@ struct Reading {
 }
 
 impl Reading {
-    async fn of(self, facts: &Facts, body: &Bytes) -> Result<Demand, Rejection> {
-        if (self.form.is_some() || self.tokens) && aside::is_long(body) {
+    async fn of(self, facts: &Facts, body: &Bytes) -> Result<(Demand, Option<Clamped>), Rejection> {
+        // Ollama's options may be nearly all of it.
+        let cut = self.cut.is_some() && facts.span(Key::Options).is_some();
+        if (self.form.is_some() || self.tokens || cut) && aside::is_long(body) {
             let (facts, body) = (facts.clone(), body.clone());
             return aside::read(move || self.read(&facts, &body)).await.flatten();
         }
+    /// What is to be cut down, to fit into a window.
+    cut: Option<(Clamp, u32)>,
         self.read(facts, body)
     }
 
-    fn read(self, facts: &Facts, body: &[u8]) -> Result<Demand, Rejection> {
+    fn read(self, facts: &Facts, body: &[u8]) -> Result<(Demand, Option<Clamped>), Rejection> {
         if let Some(api) = self.form {
             well_formed(api, body)?;
         }
-        Ok(if self.tokens { Demand::of(facts, body) } else { Demand::UNKNOWN })
+        let demand = if self.tokens { Demand::of(facts, body) } else { Demand::UNKNOWN };
+        let clamped = self.cut.and_then(|(clamp, window)| clamp.apply(facts, body, window));
+        Ok((demand, clamped))
     }
 }
 
@@ -233,17 +240,17 @@ mod tests {
         runtime.block_on(async {
             let (free, busy) = mpsc::channel::<()>();
             let occupied = spawn_blocking(move || busy.recv());
-            let reading = Reading { form: Some(Api::Chat), tokens: true };
+            let reading = Reading { form: Some(Api::Chat), tokens: true, cut: None };
             let ((facts, short), (many, long)) = (chat(1000), chat(30 << 20));
             let mut at_once = pin!(reading.of(&facts, &short));
             assert!(poll!(&mut at_once).is_ready());
             let mut aside = pin!(reading.of(&many, &long));
             assert!(poll!(&mut aside).is_pending());
             free.send(()).unwrap();
-            assert_eq!(aside.await, Ok(Demand::of(&many, &long)));
+            assert_eq!(aside.await, Ok((Demand::of(&many, &long), None)));
             occupied.await.unwrap().unwrap();
-            let nothing = Reading { form: None, tokens: false };
-            assert_eq!(pin!(nothing.of(&many, &long)).await, Ok(Demand::UNKNOWN));
+            let nothing = Reading { form: None, tokens: false, cut: None };
+            assert_eq!(pin!(nothing.of(&many, &long)).await, Ok((Demand::UNKNOWN, None)));
         });
     }
 }
