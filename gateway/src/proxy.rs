@@ -69,7 +69,7 @@ impl Proxy {
             limit::by_head(parts, context, model)?;
         }
         let mut stream = false;
-        let early = read::early(session, &call, named.is_some());
+        let early = read::early(parts, session, context, &call, named.as_ref());
         if let Some(arrived) = read::read(parts, session, context, call.announced, early).await? {
             let understood =
                 understand::understand(session, context, call.operation, &arrived).await?;

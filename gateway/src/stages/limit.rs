@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use flexinfer_core::backends::Api;
-use flexinfer_core::fleet::Served;
+use flexinfer_core::fleet::{Named, Served};
 use flexinfer_core::limits::{
     Clamp, Clamped, Demand, Need, REQUEST_HEADERS, Standing, TOKEN_HEADERS, UsageEvents, figures,
     validate, with_usage,
@@ -40,6 +40,14 @@ pub(crate) fn by_head(parts: &Parts, context: &Context, model: &Served) -> Resul
         series.finished(Outcome::RateLimited, context.started.elapsed(), None);
         limited.into()
     })
+}
+
+/// Whether a limit depends on what the body says, for what goes by a name.
+pub(crate) fn depends(parts: &Parts, context: &Context, named: &Named) -> bool {
+    let counted = context.ruled.caller.as_ref().is_some_and(|caller| caller.counts_tokens());
+    let mut models = named.candidates().iter();
+    counted
+        || parts.rules.admission.is_some() && models.any(|model| model.effective.context_bounded)
 }
 
 /// Checks and charges a request whose model is known, and notes what has to change in its body.
@@ -142,6 +150,8 @@ struct Reading {
     form: Option<Api>,
     /// How many tokens it asks for.
     tokens: bool,
+    /// What is to be cut down, to fit into a window.
+    cut: Option<(Clamp, u32)>,
 }
 
 impl Reading {
@@ -152,8 +162,6 @@ impl Reading {
             let (facts, body) = (facts.clone(), body.clone());
             return aside::read(move || self.read(&facts, &body)).await.flatten();
         }
-    /// What is to be cut down, to fit into a window.
-    cut: Option<(Clamp, u32)>,
         self.read(facts, body)
     }
 

@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use flexinfer_core::fleet::Named;
 use flexinfer_core::openai::apis::{ModelAt, Operation};
 use flexinfer_core::openai::{BodyKind, FormScanner, Understood};
 use flexinfer_core::rejection::Rejection;
@@ -15,8 +16,8 @@ use http::header::{CONTENT_TYPE, EXPECT};
 use pingora_proxy::Session;
 use tokio::time::{Instant, timeout_at};
 
-use super::Stop;
 use super::receive::Call;
+use super::{Stop, limit};
 use crate::context::{Body, Context};
 use crate::parts::Parts;
 use crate::replay::{Held, Patience, Remaining, Rest, Whose, malformed};
@@ -53,8 +54,15 @@ pub(crate) enum Early {
 }
 
 /// Whether a body need not be read to its end first: one that is long, or does not say how long, and is not
-/// JSON.
-pub(crate) fn early(session: &Session, call: &Call, named: bool) -> Option<Early> {
+/// JSON. At a path that no table has it may be called what it likes, so that where a limit depends on what it says, it is
+/// read whole unless it is a form.
+pub(crate) fn early(
+    parts: &Parts,
+    session: &Session,
+    context: &Context,
+    call: &Call,
+    named: Option<&Named>,
+) -> Option<Early> {
     if call.announced.is_some_and(|length| length <= STREAMED_ABOVE) {
         return None;
     }
@@ -63,14 +71,16 @@ pub(crate) fn early(session: &Session, call: &Call, named: bool) -> Option<Early
         return None;
     }
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
-        return named.then_some(Early::Opaque);
+        return named.map(|_| Early::Opaque);
     }
     let headers = &session.req_header().headers;
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     match BodyKind::of(content_type).ok()? {
         BodyKind::Form(boundary) => Some(Early::Form(Box::new(FormScanner::new(boundary)))),
-        BodyKind::Opaque if named => Some(Early::Opaque),
-        BodyKind::Opaque | BodyKind::Json => None,
+        BodyKind::Opaque => named
+            .filter(|named| operation.is_some() || !limit::depends(parts, context, named))
+            .map(|_| Early::Opaque),
+        BodyKind::Json => None,
     }
 }
 

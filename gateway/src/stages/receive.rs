@@ -142,9 +142,9 @@ fn engine_url(parts: &Parts, path: &str, query: Option<&str>) -> String {
 
 /// Refuses a compressed body where its fields decide something: what is understood here must be what
 /// the engine understands.
-fn readable(headers: &HeaderMap) -> Result<(), Rejection> {
+pub(crate) fn readable(headers: &HeaderMap) -> Result<(), Rejection> {
     let plain = |coding: &&HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    match headers.get(CONTENT_ENCODING).filter(|coding| !plain(coding)) {
+    match headers.get_all(CONTENT_ENCODING).iter().find(|coding| !plain(coding)) {
         None => Ok(()),
         Some(coding) => {
             let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();

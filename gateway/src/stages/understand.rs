@@ -3,15 +3,15 @@
 //! client and the engine.
 
 use flexinfer_core::openai::apis::{ModelAt, Operation};
-use flexinfer_core::openai::{Facts, Understood};
+use flexinfer_core::openai::{BodyKind, Facts, Understood};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{Key, KeyLengths, Said};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use pingora_proxy::Session;
 
-use super::aside;
 use super::read::Arrived;
+use super::{aside, receive};
 use crate::context::{Body, Context};
 use crate::parts::Parts;
 
@@ -22,7 +22,9 @@ pub(crate) async fn understand(
     operation: Option<&Operation>,
     arrived: &Arrived,
 ) -> Result<Understood, Rejection> {
-    if let Some(rest) = &arrived.rest {
+    if let Some(rest) = &arrived.rest
+        && operation.is_some()
+    {
         return Ok(rest.understood());
     }
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
@@ -30,7 +32,9 @@ pub(crate) async fn understand(
     }
     let content_type = session.req_header().headers.get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
-    let understood = if aside::is_long(&arrived.received) {
+    let understood = if let Some(rest) = &arrived.rest {
+        Ok(rest.understood())
+    } else if aside::is_long(&arrived.received) {
         let (content_type, body) = (content_type.map(str::to_owned), arrived.received.clone());
         aside::read(move || Understood::read(content_type.as_deref(), &body)).await.flatten()
     } else {
@@ -41,11 +45,17 @@ pub(crate) async fn understand(
     }
     // The model was named elsewhere and the path is in no table: what cannot be read is none of our business, but for
     // a limit that depends on it.
-    Ok(understood.unwrap_or_else(|rejection| {
-        let unread = may_be_object(&arrived.received).then(|| Box::new(rejection));
-        context.ruled.unread = unread;
-        Understood::Opaque
-    }))
+    let unread = match &understood {
+        Ok(Understood::Json(_)) => None,
+        _ if arrived.received.is_empty() => None,
+        _ if let Err(coded) = receive::readable(&session.req_header().headers) => Some(coded),
+        _ if !may_be_object(&arrived.received) => None,
+        // Engines that do not look at content types would read it.
+        Ok(_) => BodyKind::expect(ModelAt::Json, content_type).err(),
+        Err(rejection) => Some(rejection.clone()),
+    };
+    context.ruled.unread = unread.map(Box::new);
+    Ok(understood.unwrap_or(Understood::Opaque))
 }
 
 /// Whether some reader may take `body` for a JSON object, in any coding of Unicode and with its mark.

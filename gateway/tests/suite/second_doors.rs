@@ -147,7 +147,30 @@ async fn http_14_what_fits_into_no_context_fits_by_no_other_path() {
         let told = refused.head.header("x-flexinfer-error-code");
         assert_eq!((refused.status(), told), (400, Some(code)));
     }
+    // Nor is it another length for being called something else.
+    let object = br#"{"prompt":"x","max_tokens":100000}"#;
+    let long = format!(r#"{{"x":"{}","prompt":"x","max_tokens":100000}}"#, "x".repeat(3 << 20));
+    let form = ["{\"prompt\":\"x\",\"max_tokens\":100000}\r\n", &part(MODEL, "m"), END].concat();
+    for (kind, coding, body, code) in [
+        ("image/png", "identity", &object[..], "unsupported_content_type"),
+        ("application/octet-stream", "identity", object, "unsupported_content_type"),
+        ("application/octet-stream", "identity", long.as_bytes(), "unsupported_content_type"),
+        (TYPE.1, "identity", object, "invalid_multipart"),
+        (TYPE.1, "identity", form.as_bytes(), "invalid_multipart"),
+        ("application/json", "gzip", b"\x1f\x8b\x08", "compressed_body"),
+        ("application/octet-stream", "gzip", b"\x1f\x8b\x08", "compressed_body"),
+    ] {
+        let headers = [("Content-Type", kind), ("Content-Encoding", coding)];
+        let refused = ask(&world, "POST", "/model/m/invocations", &headers, body).await;
+        let told = refused.head.header("x-flexinfer-error-code");
+        assert_eq!(told, Some(code), "{kind}, {coding}: {}", refused.text());
+    }
     assert_eq!(engine.requests().len(), 0);
+    let sound = [&b"RIFF"[..], long.as_bytes()].concat();
+    let headers = [("Content-Type", "audio/wav")];
+    let passed = ask(&world, "POST", "/model/m/invocations", &headers, &sound).await;
+    assert_eq!(passed.status(), 200, "{}", passed.text());
+    assert!(engine.requests().pop().unwrap().body == sound, "a sound is none");
     for body in [&br#"[{"a":1,"a":2}]"#[..], b"a=b&a=c", b"\x00\x01"] {
         assert_eq!(ask(&world, "POST", "/model/m/invocations", &[], body).await.status(), 200);
         assert_eq!(engine.requests().pop().unwrap().body, body, "it says nothing of lengths");
