@@ -230,6 +230,8 @@ pub(crate) struct Answer {
     pub(crate) usage: Option<UsageReader>,
     /// Counts the tokens of a realtime session, where a limit asks.
     pub(crate) session: Option<Box<SessionUsage>>,
+    /// When its client was told that it ends.
+    pub(crate) ended: Option<Instant>,
     /// What kind of stream it is, if it is one.
     pub(crate) stream: Option<Stream>,
     /// Whether the stream stands between two of its pieces.

@@ -179,10 +179,11 @@ impl ProxyHttp for Proxy {
     async fn request_body_filter(
         &self,
         session: &mut Session,
-        _piece: &mut Option<Bytes>,
+        piece: &mut Option<Bytes>,
         end: bool,
         context: &mut Box<Context>,
     ) -> Result<()> {
+        sessions::hear(piece, context)?;
         if end {
             send::sent(session, context);
             send::watch(&self.parts.limits, session, context);
@@ -262,7 +263,7 @@ impl ProxyHttp for Proxy {
             send::unwatch(session, context);
         }
         tie::learn(&self.parts, piece.as_ref(), context);
-        sessions::follow(piece, context)?;
+        sessions::follow(session, piece, context)?;
         relay::pass(&self.parts, piece, end, context);
         Ok(None)
     }

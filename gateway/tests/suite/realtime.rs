@@ -1,6 +1,9 @@
 //! What realtime sessions cost: over raw sockets, since an engine may say anything.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use flexinfer_core::openai::frames::last_words;
 use flexinfer_testkit::at_head::{AtHead, SWITCHING};
@@ -28,29 +31,31 @@ fn done(input: u64, output: u64) -> Vec<u8> {
     message(&format!(r#"{{"type":"response.done","response":{{"usage":{usage}}}}}"#))
 }
 
-/// An engine that says the next of `answers` whenever it hears something. It does not agree to speak where messages may
-/// be compressed.
-async fn engine(answers: Vec<Vec<u8>>) -> AtHead {
-    AtHead::start(move |head, mut socket| {
-        let answers = answers.clone();
+/// An engine that says the next of `answers` whenever it hears something, and how many bytes it has heard. It does not
+/// agree to speak where messages may be compressed.
+async fn engine(answers: Vec<Vec<u8>>) -> (AtHead, Arc<AtomicUsize>) {
+    let counted = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&counted);
+    let engine = AtHead::start(move |head, mut socket| {
+        let (answers, count) = (answers.clone(), Arc::clone(&count));
         async move {
             if head.header("sec-websocket-extensions").is_some() {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             socket.write_all(SWITCHING).await?;
             let mut heard = [0; 1024];
-            for answer in answers {
-                if socket.read(&mut heard).await? == 0 {
+            let mut answers = answers.into_iter();
+            loop {
+                let length = socket.read(&mut heard).await?;
+                if length == 0 {
                     return Ok(());
                 }
-                socket.write_all(&answer).await?;
+                count.fetch_add(length, Ordering::SeqCst);
+                socket.write_all(&answers.next().unwrap_or_default()).await?;
             }
-            while socket.read(&mut heard).await? > 0 {}
-            Ok(())
         }
-    })
-    .await
-    .unwrap()
+    });
+    (engine.await.unwrap(), counted)
 }
 
 async fn open(world: &World) -> Client {
@@ -60,18 +65,37 @@ async fn open(world: &World) -> Client {
     client
 }
 
+/// A client's message.
+const HI: &[u8] = b"\x81\x82\0\0\0\0Hi";
+/// A client's own end.
+const BYE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
+/// The end that a client without tokens is told.
+const END: &[u8] = b"\x88\x15\x03\xf0rate_limit_exceeded";
+
+/// What was heard in all, once that is `enough`.
+async fn hear(client: &mut Client, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let deadline = Instant::now() + BOUND;
+    while !enough(client.unread()) {
+        if let Some(all) = client.rest(BOUND / 500).await {
+            assert!(enough(&all), "it ended behind {}", String::from_utf8_lossy(&all));
+            return all;
+        }
+        let so_far = String::from_utf8_lossy(client.unread());
+        assert!(Instant::now() < deadline, "no more came than {so_far}");
+    }
+    client.unread().to_vec()
+}
+
 /// Says something, and waits until `length` bytes were heard in all.
 async fn say(client: &mut Client, length: usize) {
-    client.send(b"\x81\x82\0\0\0\0Hi").await.unwrap();
-    while client.unread().len() < length {
-        assert_eq!(client.rest(BOUND / 500).await, None, "it ended");
-    }
+    client.send(HI).await.unwrap();
+    hear(client, |heard| heard.len() >= length).await;
 }
 
 #[tokio::test]
 async fn a_realtime_session_is_charged_for_what_its_engine_tells() {
     let told = [message(r#"{"type":"session.created"}"#), done(1, 2), done(3, 4)];
-    let engine = engine(told.to_vec()).await;
+    let (engine, _) = engine(told.to_vec()).await;
     let other = Origin::answering("{}").await.unwrap();
     let rules = limited("tokensPerMinute: 100");
     let world = World::ruled(engine.address, vec![model("m", None)], rules);
@@ -92,25 +116,64 @@ async fn a_realtime_session_is_charged_for_what_its_engine_tells() {
 #[tokio::test]
 async fn a_realtime_session_ends_when_its_caller_has_no_tokens_left() {
     let last = [done(500_000, 500_000), message("never heard")].concat();
-    let engine = engine(vec![done(20, 20), last, message("nor this")]).await;
+    let (engine, _) = engine(vec![done(20, 20), last, message("nor this")]).await;
     let other = Origin::answering("{}").await.unwrap();
     let rules = limited("tokensPerMinute: 100");
     let world = World::ruled(engine.address, vec![model("m", None)], rules);
     let mut client = open(&world).await;
     say(&mut client, done(20, 20).len()).await;
-    client.send(b"\x81\x82\0\0\0\0Hi").await.unwrap();
-    let end = [&[0x88, 21, 0x03, 0xf0][..], b"rate_limit_exceeded"].concat();
-    while !client.unread().ends_with(&end) {
-        assert_eq!(client.rest(BOUND / 500).await, None, "it ended without a word");
-    }
-    let heard = String::from_utf8_lossy(client.unread()).into_owned();
+    client.send(HI).await.unwrap();
+    let heard = hear(&mut client, |heard| heard.ends_with(END)).await;
+    let heard = String::from_utf8_lossy(&heard).into_owned();
     assert!(heard.contains(r#""type":"error""#) && heard.contains("tokens"), "{heard}");
     assert!(!heard.contains("never heard"), "{heard}");
-    // Whoever goes on all the same is cut off at the engine's next word.
-    client.send(b"\x81\x82\0\0\0\0Hi").await.unwrap();
+    // It may have been cut off already: the engine has said more.
+    let _ = client.send(HI).await;
     let rest = client.rest(BOUND).await.expect("it ends");
     assert!(!String::from_utf8_lossy(&rest).contains("nor this"));
     assert!(eventually(BOUND, || world.at_rest()).await);
     world.desk.set_engine("m", other.address);
     assert_eq!(chat(&world, br#"{"model":"m","max_tokens":1}"#).await.status(), 429);
+}
+
+/// Neither the client nor the engine has to do anything for the end.
+#[tokio::test]
+async fn a_realtime_session_that_was_told_its_end_is_over_soon() {
+    for (name, says) in [("silent", None), ("polite", Some(BYE)), ("deaf", Some(HI))] {
+        let (engine, heard) = engine(vec![done(500_000, 500_000), message("nor this")]).await;
+        let rules = limited("tokensPerMinute: 100");
+        let world = World::ruled(engine.address, vec![model("m", None)], rules);
+        let mut client = open(&world).await;
+        client.send(HI).await.unwrap();
+        hear(&mut client, |heard| heard.ends_with(END)).await;
+        let since = Instant::now();
+        let end = loop {
+            if let Some(says) = says
+                && client.send(says).await.is_err()
+            {
+                break client.rest(BOUND).await;
+            }
+            if let Some(rest) = client.rest(Duration::from_millis(200)).await {
+                break Some(rest);
+            }
+            assert!(since.elapsed() < BOUND, "{name}: it goes on for ever");
+        };
+        assert!(!String::from_utf8_lossy(&end.unwrap_or_default()).contains("nor this"), "{name}");
+        assert_eq!(heard.load(Ordering::SeqCst), HI.len(), "{name}: the engine hears no more");
+        assert!(eventually(BOUND, || world.at_rest()).await, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_realtime_session_whose_engine_tells_no_usage_is_limited_too() {
+    let (engine, _) = engine(vec![message("delta").repeat(400)]).await;
+    let rules = limited("tokensPerMinute: 100");
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let mut client = open(&world).await;
+    client.send(HI).await.unwrap();
+    let heard = hear(&mut client, |heard| heard.ends_with(END)).await;
+    let heard = String::from_utf8_lossy(&heard).matches("delta").count();
+    assert!((100..400).contains(&heard), "{heard} messages");
+    drop(client);
+    assert!(eventually(BOUND, || world.at_rest()).await);
 }

@@ -6,6 +6,9 @@ use std::mem;
 use super::UsageReader;
 use crate::openai::frames::{Frames, Part};
 
+/// Of an engine that tells no usage, the end of every so many messages is told.
+const EVERY: u64 = 32;
+
 /// Adds up what a session tells.
 #[derive(Debug)]
 pub struct SessionUsage {
@@ -30,8 +33,8 @@ impl SessionUsage {
         self.told.saturating_add(self.since)
     }
 
-    /// Looks at the next bytes. Where a message in them tells its usage: how many bytes behind their beginning the
-    /// last such message ends.
+    /// Looks at the next bytes. Where a message in them tells its usage, or is one of many that tell none: how many bytes
+    /// behind their beginning the last such message ends.
     pub fn look(&mut self, bytes: &[u8]) -> Option<usize> {
         let Self { frames, reader, told, since } = self;
         let mut behind = None;
@@ -42,6 +45,9 @@ impl SessionUsage {
                 let tokens = [usage.prompt_tokens, usage.completion_tokens];
                 if tokens == [None, None] {
                     *since += 1;
+                    if since.is_multiple_of(EVERY) {
+                        behind = Some(end);
+                    }
                     return;
                 }
                 *told = tokens.into_iter().flatten().fold(*told, u64::saturating_add);
@@ -82,6 +88,8 @@ mod tests {
         let mut silent = SessionUsage::default();
         assert_eq!(silent.look(&delta.repeat(7)), None);
         assert_eq!(silent.tokens(), 7, "of an engine that tells nothing each message counts");
+        let told = (32 - 7) * delta.len();
+        assert_eq!(silent.look(&delta.repeat(40)), Some(told), "and is told now and then");
     }
 
     fn text(event: &[u8]) -> Vec<u8> {
