@@ -1,7 +1,7 @@
 //! What one engine has of ComfyUI: the queue, what was made of it, the pictures, and who listens. Jobs run
 //! one after the other, as in ComfyUI.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -81,8 +81,8 @@ struct State {
     is_worked: bool,
     history: VecDeque<(String, Value)>,
     pictures: VecDeque<(Place, Bytes)>,
-    /// How many pictures have had each beginning of a name.
-    named: HashMap<String, u64>,
+    /// How many pictures have had each beginning of a name, the last used last: what is forgotten has no picture left.
+    named: VecDeque<(String, u64)>,
 }
 
 impl Default for Studio {
@@ -190,8 +190,10 @@ impl Studio {
     pub(super) fn next_place(&self, prefix: &str, kind: &str) -> Place {
         let (subfolder, beginning) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let mut state = self.state.lock();
-        let count = state.named.entry(prefix.to_owned()).or_default();
-        *count += 1;
+        let known = state.named.iter().position(|(known, _)| known == prefix);
+        let before = known.and_then(|known| state.named.remove(known));
+        let count = before.map_or(1, |(_, count)| count + 1);
+        keep(&mut state.named, (prefix.to_owned(), count));
         let filename = format!("{beginning}_{count:05}_.png");
         Place { filename, subfolder: subfolder.to_owned(), kind: kind.to_owned() }
     }
@@ -278,11 +280,16 @@ mod tests {
     #[test]
     fn pictures_are_counted_by_the_beginnings_of_their_names() {
         let studio = Studio::default();
-        let name = |prefix| studio.next_place(prefix, "output").filename;
+        let name = |prefix: &str| studio.next_place(prefix, "output").filename;
         assert_eq!(name("ComfyUI"), "ComfyUI_00001_.png");
         assert_eq!(name("ComfyUI"), "ComfyUI_00002_.png");
         assert_eq!(name("pets/cat"), "cat_00001_.png");
         assert_eq!(studio.next_place("pets/cat", "output").subfolder, "pets");
+        for number in 0..2 * MOST_KEPT {
+            assert_eq!(name(&format!("x{number}")), format!("x{number}_00001_.png"));
+            assert_eq!(name("ComfyUI"), format!("ComfyUI_{:05}_.png", number + 3));
+        }
+        assert_eq!(studio.state.lock().named.len(), MOST_KEPT, "the oldest are forgotten");
     }
 
     #[test]
