@@ -18,6 +18,7 @@ use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 impl Reconciler {
+    /// One pod that is not written keeps none of the others where it is.
     pub(super) async fn move_on(
         &self,
         member: &Member,
@@ -25,13 +26,15 @@ impl Reconciler {
     ) -> Result<Wrote, Error> {
         let wrote =
             Wrote::any([&apart, &back, &over, &at_once].iter().any(|pods| !pods.is_empty()));
+        let mut done = Ok(());
         for pod in apart.iter().filter_map(|pod| known(member, pod)) {
             let note = format!(
                 "{} is about to be taken away; another engine is started in place of {}, which goes on until then",
                 node(pod),
                 pod.name_any()
             );
-            self.change(member, pod, set_apart(&member.model, pod), ("NodeLeaving", note)).await?;
+            let patch = set_apart(&member.model, pod, member.deployment.as_deref());
+            done = done.and(self.change(member, pod, patch, ("NodeLeaving", note)).await);
         }
         for pod in back.iter().filter_map(|pod| known(member, pod)) {
             let note = format!(
@@ -39,7 +42,7 @@ impl Reconciler {
                 node(pod),
                 pod.name_any()
             );
-            self.change(member, pod, given_back(pod), ("NodeStaying", note)).await?;
+            done = done.and(self.change(member, pod, given_back(pod), ("NodeStaying", note)).await);
         }
         for pod in at_once {
             let note = format!(
@@ -47,14 +50,17 @@ impl Reconciler {
                 known(member, &pod).map_or("its node", node),
                 pod.name
             );
-            self.delete_pod(member, pod, DeleteParams::default()).await?;
-            self.tell(member, Announcement::new(true, "NodeLeaving", note)).await;
+            let deleted = self.delete_pod(member, pod, DeleteParams::default()).await;
+            if deleted.is_ok() {
+                self.tell(member, Announcement::new(true, "NodeLeaving", note)).await;
+            }
+            done = done.and(deleted);
         }
         for pod in over {
             tracing::info!(model = %member.id, pod = pod.name, "a pod ends before its node does");
-            self.delete_pod(member, pod, DeleteParams::default()).await?;
+            done = done.and(self.delete_pod(member, pod, DeleteParams::default()).await);
         }
-        Ok(wrote)
+        done.map(|()| wrote)
     }
 
     /// Writes whose a pod is, and tells why.

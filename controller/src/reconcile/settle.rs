@@ -133,10 +133,9 @@ impl Reconciler {
             tries.note(Part::Jobs, made)?;
             let pruned = self.prune(member, wanted.leftovers).await;
             let released = self.release(member, wanted.released).await;
-            let moved = self.move_on(member, wanted.moving).await;
-            let wrote = pruned.and_then(|wrote| Ok(wrote.max(released?).max(moved?)));
-            tries.note(Part::Pods, wrote)?;
+            tries.note(Part::Pods, pruned.and_then(|wrote| Ok(wrote.max(released?))))?;
         }
+        tries.note(Part::Moving, self.move_on(member, wanted.moving).await)?;
         if goes {
             tries.note(Part::Finalizer, self.let_go(member, wanted.finalizer).await)?;
         }

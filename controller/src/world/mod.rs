@@ -175,6 +175,12 @@ impl World {
         self.change(|index, _| index.forget_deployment(deployment));
     }
 
+    /// A watch told of a node.
+    #[cfg(test)]
+    pub(crate) fn saw_node(&self, node: &k8s_openapi::api::core::v1::Node) {
+        self.change(|index, _| index.see_node(node));
+    }
+
     /// A watch told of a pod.
     #[cfg(test)]
     pub(crate) fn saw_pod(&self, pod: Pod) {

@@ -2,6 +2,7 @@
 
 mod again;
 mod missed;
+mod moving;
 mod put_back;
 mod server;
 

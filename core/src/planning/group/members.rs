@@ -51,10 +51,12 @@ pub(super) fn warmth(candidate: &Candidate<'_>, activity: &Activity) -> Warmth {
 
 fn residency(candidate: &Candidate<'_>, all: &[Candidate<'_>]) -> Residency {
     let engine = &candidate.engine;
-    let (true, Some(since)) = (candidate.up(), engine.ready_since) else {
+    let (true, Some(ready)) = (candidate.up(), engine.ready_since) else {
         return if candidate.up() { Residency::Loading } else { Residency::Absent };
     };
-    let load_took = engine.made.map(|made| since.since(made)).unwrap_or_default();
+    let load_took = engine.made.map(|made| ready.since(made)).unwrap_or_default();
+    // An engine that came in the place of another began nothing.
+    let since = candidate.serving_since.map_or(ready, |known| known.min(ready));
     Residency::Serving { since, load_took, swapped_in: swapped_in(candidate, all) }
 }
 

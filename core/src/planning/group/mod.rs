@@ -41,6 +41,8 @@ pub struct Candidate<'a> {
     pub deleted: bool,
     /// It has to go to sleep, whoever asks for it.
     pub evicted: bool,
+    /// Since when it has been told to serve: engines may have taken one another's place since.
+    pub serving_since: Option<Moment>,
     /// How long its last load took.
     pub last_load: Option<Duration>,
     /// What was remembered of it.

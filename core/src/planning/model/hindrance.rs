@@ -145,7 +145,7 @@ fn end_in_words(code: i32, reason: Option<&str>, message: Option<&str>) -> Strin
 }
 
 /// What keeps a Deployment from making its pods at all.
-pub(super) fn of_deployment(deployment: &Deployment) -> Option<Hindrance> {
+pub(in crate::planning) fn unmade(deployment: &Deployment) -> Option<Hindrance> {
     let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
     let is = |text: &Option<String>, word| text.as_deref() == Some(word);
     let failure = conditions.iter().find(|found| is(&found.type_, "ReplicaFailure"))?;

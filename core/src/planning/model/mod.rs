@@ -8,5 +8,5 @@ mod hindrance;
 pub use demand::{Demand, Expiry};
 pub use engine::{Engine, serving_nodes};
 pub(super) use engine::{ended, ending, ready};
-pub(super) use hindrance::unschedulable;
 pub use hindrance::{Hindrance, kept_from_beginning};
+pub(super) use hindrance::{unmade, unschedulable};

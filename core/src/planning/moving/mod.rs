@@ -4,7 +4,7 @@
 use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
 
 use super::model::{ended, ending, ready, unschedulable};
-use super::objects::{is_apart, template};
+use super::objects::{is_apart, revision, template};
 use super::placing::Cluster;
 use super::pruning::Leftover;
 
@@ -22,6 +22,12 @@ pub(crate) struct Owner<'a> {
     pub(crate) draining: bool,
     /// What has to be before an engine ends that serves.
     pub(crate) until: Until,
+    /// No further pod can be made for them, since a quota has no room, say.
+    pub(crate) full: bool,
+    /// The number of their Deployment's newest template.
+    pub(crate) revision: Option<&'a str>,
+    /// At an edit one of them ends before another is made in its place.
+    pub(crate) ends_first: bool,
 }
 
 /// What has to be before an engine ends in whose place another shall serve.
@@ -52,8 +58,12 @@ pub struct Moving {
 /// What is done about those of `pods` that are on nodes that go. A pod is set apart once, and told to end once: what
 /// was done stands on it, until it is undone.
 pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'_>) -> Moving {
-    let staying = pods.into_iter().filter(|pod| !ended(pod) && !ending(pod));
-    let (mut apart, own): (Vec<&Pod>, Vec<&Pod>) = staying.partition(|pod| is_apart(pod));
+    let (leaving, staying): (Vec<&Pod>, Vec<&Pod>) =
+        pods.into_iter().filter(|pod| !ended(pod)).partition(|pod| ending(pod));
+    let (mut apart, own): (Vec<&Pod>, Vec<&Pod>) =
+        staying.into_iter().partition(|pod| is_apart(pod));
+    let missing = usize::try_from(owner.replicas).unwrap_or(usize::MAX).saturating_sub(own.len());
+    let comes = !leaving.is_empty() || own.iter().any(|pod| !ready(pod));
     let (doomed, safe): (Vec<&Pod>, Vec<&Pod>) =
         own.into_iter().partition(|pod| owner.has_to_leave(pod));
     // Those that serve come last: as many of them are over as are not needed any more.
@@ -69,7 +79,11 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     if owner.replicas == 0 || owner.draining {
         return Moving { over: leftovers(&over), ..Moving::default() };
     }
-    let (back, outdated) = owner.undone(rest, &safe);
+    let (back, outdated) = if owner.full && missing > 0 {
+        owner.crowded(rest, missing, comes)
+    } else {
+        owner.undone(rest, &safe)
+    };
     over.extend(outdated);
     let (to_set_apart, at_once) =
         if owner.until == Until::Gone { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
@@ -119,6 +133,24 @@ impl Owner<'_> {
             }
         }
         (back, outdated)
+    }
+
+    /// What becomes of those of `apart` for which nothing can be started, while so many are `missing`. Those whose nodes
+    /// stay go back: their ReplicaSet has room for them. Of those that their Model's last edit left behind one ends at a
+    /// time, unless another already `comes`, and makes room for what the Model is now: nothing else would. Where an edit
+    /// makes another engine first, the older template wants that room as well.
+    fn crowded<'p>(
+        &self,
+        apart: Vec<&'p Pod>,
+        missing: usize,
+        comes: bool,
+    ) -> (Vec<&'p Pod>, Vec<&'p Pod>) {
+        let known = apart.into_iter().filter(|pod| revision(*pod).is_some());
+        let (same, older): (Vec<&Pod>, Vec<&Pod>) =
+            known.partition(|pod| revision(*pod) == self.revision);
+        let back = same.into_iter().filter(|pod| template(pod).is_some() && self.stays(pod));
+        let over = older.into_iter().take(usize::from(!comes && self.ends_first));
+        (back.take(missing).collect(), over.collect())
     }
 
     /// Whether the node of `pod` is known to stay. One that is gone is no reason to end what was made in its place.

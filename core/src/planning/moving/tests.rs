@@ -45,11 +45,17 @@ fn apart(mut pod: Pod) -> Pod {
     pod
 }
 
+fn owner(cluster: Cluster<'_>, replicas: u32) -> Owner<'_> {
+    let until = Until::Served;
+    let (full, revision, ends_first) = (false, None, true);
+    Owner { cluster, replicas, draining: false, until, full, revision, ends_first }
+}
+
 /// Which pods are set apart, and which are told to end.
 fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<String>, Vec<String>) {
     let (classes, replicas) = (BTreeSet::new(), 1);
     let cluster = Cluster { nodes, runtime_classes: &classes, storage_classes: None };
-    let mut owner = Owner { cluster, replicas, draining: false, until: Until::Served };
+    let mut owner = owner(cluster, replicas);
     change(&mut owner);
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back: _, over, at_once } = moving(pods, owner);
@@ -61,7 +67,10 @@ fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<Stri
 fn undone(pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
     let (classes, nodes) = (BTreeSet::new(), [staying("doomed"), staying("safe")]);
     let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
-    let owner = Owner { cluster, replicas, draining: false, until: Until::Served };
+    undone_by(pods, owner(cluster, replicas))
+}
+
+fn undone_by(pods: &[Pod], owner: Owner<'_>) -> (Vec<String>, Vec<String>) {
     let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back, over, at_once } = moving(pods, owner);
     assert_eq!([apart, at_once].concat(), []);
@@ -242,20 +251,9 @@ fn an_engine_whose_node_stays_after_all_is_given_back() {
     let mut gone = old.clone();
     gone.spec.as_mut().unwrap().node_name = Some("gone".to_owned());
     assert_eq!(undone(&[gone, loads.clone()], 1), (named(&[]), named(&[])));
-    let still = moving(
-        &[old, loads],
-        Owner {
-            cluster: Cluster {
-                nodes: &nodes(),
-                runtime_classes: &BTreeSet::new(),
-                storage_classes: None,
-            },
-            replicas: 1,
-            draining: false,
-            until: Until::Served,
-        },
-    );
-    assert_eq!(still, Moving::default(), "its node goes");
+    let (classes, nodes) = (BTreeSet::new(), nodes());
+    let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
+    assert_eq!(moving(&[old, loads], owner(cluster, 1)), Moving::default(), "its node goes");
 }
 
 #[test]
@@ -268,4 +266,59 @@ fn an_engine_set_apart_makes_room_for_what_its_model_became() {
     let both = [old.clone(), placeless("new", "b"), placeless("newer", "a")];
     assert_eq!(undone(&both, 1), (named(&["old"]), named(&[])), "its ReplicaSet sees to it");
     assert_eq!(moved(&nodes(), &[old, placeless("new", "b")], as_is), (named(&[]), named(&[])));
+}
+
+/// The pod, set apart as one of this revision of its Deployment.
+fn of_revision(revision: &str, pod: Pod) -> Pod {
+    let mut pod = was_apart("a", pod);
+    let noted = ("deployment.kubernetes.io/revision".to_owned(), revision.to_owned());
+    pod.metadata.annotations.as_mut().unwrap().extend([noted]);
+    pod
+}
+
+/// Which pods are given back, and which are told to end, where no further pod can be made.
+fn crowded(nodes: &[Offer], pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
+    let classes = BTreeSet::new();
+    let cluster = Cluster { nodes, runtime_classes: &classes, storage_classes: None };
+    undone_by(pods, Owner { full: true, revision: Some("7"), ..owner(cluster, replicas) })
+}
+
+#[test]
+fn where_no_other_can_be_made_an_engine_goes_back_once_its_node_stays() {
+    let old = of_revision("7", pod("old", "doomed", true));
+    let stay = [staying("doomed"), staying("safe")];
+    let back = (named(&["old"]), named(&[]));
+    let nothing = (named(&[]), named(&[]));
+    assert_eq!(crowded(&stay, std::slice::from_ref(&old), 1), back);
+    assert_eq!(crowded(&nodes(), std::slice::from_ref(&old), 1), nothing, "it serves on");
+    let unready = of_revision("7", pod("old", "doomed", false));
+    assert_eq!(crowded(&stay, &[unready], 1), back, "its ReplicaSet has none");
+    let unknown = was_apart("a", pod("old", "doomed", true));
+    assert_eq!(crowded(&stay, &[unknown], 1), nothing, "nobody may take it up");
+    let second = of_revision("7", pod("other", "doomed", true));
+    let beside = [old.clone(), second, made_from("a", pod("new", "safe", true))];
+    assert_eq!(crowded(&stay, &beside, 3), (named(&["old", "other"]), named(&[])));
+    let (back, over) = crowded(&stay, &beside, 2);
+    assert_eq!((back, over), (named(&["other"]), named(&["old"])), "as many as are missing");
+}
+
+#[test]
+fn where_no_other_can_be_made_engines_make_room_one_by_one_for_what_their_model_became() {
+    let old = ["a", "b"].map(|name| of_revision("6", pod(name, "doomed", true)));
+    let first = (named(&[]), named(&["a"]));
+    let nothing = (named(&[]), named(&[]));
+    for nodes in [nodes(), [staying("doomed"), staying("safe")]] {
+        assert_eq!(crowded(&nodes, &old, 2), first);
+        let mut ends = old.clone();
+        ends[0].metadata.deletion_timestamp =
+            Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+        assert_eq!(crowded(&nodes, &ends, 2), nothing, "it has room to make yet");
+        let loads = [old[1].clone(), made_from("b", pod("new", "safe", false))];
+        assert_eq!(crowded(&nodes, &loads, 2), nothing, "the first of the new ones loads");
+        let classes = BTreeSet::new();
+        let cluster = Cluster { nodes: &nodes, runtime_classes: &classes, storage_classes: None };
+        let full = Owner { full: true, revision: Some("7"), ..owner(cluster, 2) };
+        let surges = undone_by(&old, Owner { ends_first: false, ..full });
+        assert_eq!(surges, nothing, "what it was before would come into that room");
+    }
 }

@@ -11,6 +11,13 @@ use super::{Blueprint, Refusal, names};
 /// What Kubernetes itself takes for a Deployment's progress, in seconds.
 const PROGRESS: u64 = 600;
 
+/// Whether a change of `deployment` ends a pod before it makes another.
+pub(crate) fn ends_first(deployment: &Deployment) -> bool {
+    let Some(strategy) = &deployment.spec.strategy else { return false };
+    let surge = strategy.rolling_update.as_ref().and_then(|rolling| rolling.max_surge.as_ref());
+    strategy.type_.as_deref() == Some("Recreate") || surge == Some(&IntOrString::Int(0))
+}
+
 impl Blueprint<'_> {
     /// The Deployment, without `replicas`; `None` for an engine that somebody else runs.
     pub fn deployment(&self) -> Result<Option<Deployment>, Refusal> {

@@ -1,10 +1,12 @@
 //! The pods of one member that go: those that end already, and those whose nodes do.
 
-use super::objects::{self, Drawn};
+use super::objects::{Drawn, scaled_elsewhere};
 use super::{Engine, Observed, Seen};
 use crate::moment::Moment;
 use crate::planning::group::Verdict;
+use crate::planning::model::unmade;
 use crate::planning::moving::{self, Moving, moving};
+use crate::planning::objects::{ends_first, revision};
 use crate::planning::pruning::Leftover;
 use crate::planning::releasing::{self, releasing};
 
@@ -22,7 +24,7 @@ pub(super) fn released(
         engine,
         verdict,
         drain_limit: effective.drain_limit,
-        scaled_elsewhere: objects::scaled_elsewhere(member),
+        scaled_elsewhere: scaled_elsewhere(member),
     };
     releasing(member.pods.iter().copied(), owner, observed.now)
 }
@@ -36,12 +38,15 @@ pub(super) fn moved(
     verdict: Option<&Verdict>,
 ) -> Moving {
     let Some(verdict) = verdict else { return Moving::default() };
-    let theirs = objects::scaled_elsewhere(member) && verdict.replicas > 0;
+    let theirs = scaled_elsewhere(member) && verdict.replicas > 0;
     let owner = moving::Owner {
         cluster: observed.cluster,
         replicas: if theirs { engine.asked } else { verdict.replicas },
         draining: verdict.record.draining.is_some(),
         until: drawn.until,
+        full: member.deployment.and_then(unmade).is_some(),
+        revision: member.deployment.and_then(revision),
+        ends_first: member.deployment.is_some_and(ends_first),
     };
     moving(member.pods.iter().copied(), owner)
 }

@@ -4,7 +4,6 @@ use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 
 use super::objects::Drawn;
 use super::{Engine, Finalizer, Observed, Seen, Wanted, WantedEngine};
-use crate::planning::moving::Moving;
 use crate::planning::status::Obstacle;
 use crate::planning::writing::Part;
 
@@ -49,6 +48,8 @@ pub(super) fn withhold(
         .collect();
     let unheld = withheld.contains(&Part::Finalizer);
     let goes = |part| !unheld && !withheld.contains(&part);
+    // Its pods are there already, and go with it or before it.
+    let moves = !withheld.contains(&Part::Moving);
     let refused =
         [Part::Engine, Part::Replicas].into_iter().any(|part| member.writing.is_refused(part));
     // Its pods would read files that are not there, or older ones.
@@ -71,7 +72,7 @@ pub(super) fn withhold(
         outdated: wanted.outdated.filter(|_| goes(Part::Jobs)),
         leftovers: if goes(Part::Pods) { wanted.leftovers } else { Vec::new() },
         released: if goes(Part::Pods) { wanted.released } else { Vec::new() },
-        moving: if goes(Part::Pods) { wanted.moving } else { Moving::default() },
+        moving: Some(wanted.moving).filter(|_| moves).unwrap_or_default(),
         engine,
         withheld,
         ..wanted

@@ -122,6 +122,7 @@ impl Scene {
             obstructed: false,
             deleted: now >= LEAVES,
             evicted: false,
+            serving_since: None,
             last_load: None,
             record: self.record.clone(),
         };

@@ -3,7 +3,7 @@
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::message::{hindrance_of, standing_in_words};
+use super::message::{hindrance_of, lacking_in_words, standing_in_words};
 use super::{Obstacle, Situation};
 use crate::planning::group::Standing;
 use crate::planning::placing::Doubt;
@@ -128,26 +128,34 @@ fn applied(situation: &Situation<'_>) -> Finding {
     }
 }
 
-/// Nothing for a Model that never has more than one replica.
+/// Nothing for a Model that never has more than one replica, but while another is to come in the place of that. One
+/// that is to be replaced serves, and is none of those that are asked for.
 fn scaled(situation: &Situation<'_>) -> Option<Finding> {
     let kind = ConditionType::Scaled;
     let engine = situation.engine;
     let serverless = situation.model.spec.serverless.as_ref();
     let limits = serverless.map(|found| [found.min_replicas, found.max_replicas]);
     let may_be_several = limits.into_iter().flatten().flatten().any(|limit| limit > 1);
-    if !may_be_several && engine.asked < 2 {
+    let replaced = engine.apart > 0 && engine.asked > 0;
+    if !may_be_several && engine.asked < 2 && !replaced {
         return None;
     }
-    if engine.ready >= engine.asked {
+    let own = engine.ready.saturating_sub(engine.apart);
+    if own >= engine.asked {
         let message = match engine.asked {
             0 => "no replica is wanted".to_owned(),
             asked => format!("{asked} of {asked} replicas serve"),
         };
         return Some(met(kind, ConditionReason::ReplicasReady, &message));
     }
-    let count = format!("{} of {} replicas serve", engine.ready, engine.asked);
-    let (reason, message) = match engine.lacking.as_ref().or(engine.hindrance.as_ref()) {
-        Some(found) => (found.reason.into(), format!("{count}: {}", found.message)),
+    let count = match engine.apart {
+        0 => format!("{own} of {} replicas serve", engine.asked),
+        apart => format!("{own} of {} replicas serve, beside {apart} to be replaced", engine.asked),
+    };
+    let found = engine.lacking.as_ref().or(engine.hindrance.as_ref());
+    let why = lacking_in_words(engine).or_else(|| Some(found?.message.clone()));
+    let (reason, message) = match found.zip(why) {
+        Some((found, why)) => (found.reason.into(), format!("{count}: {why}")),
         None => (ConditionReason::ReplicasStarting.into(), count),
     };
     Some(Finding { kind, holds: false, reason, message })

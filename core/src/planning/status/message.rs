@@ -1,10 +1,11 @@
 //! `status.message`: one line for people.
 
+use flexinfer_crds::conditions::LoadHindrance;
 use flexinfer_crds::model::Phase;
 
 use super::Situation;
 use crate::planning::group::{Behind, Standing};
-use crate::planning::model::Hindrance;
+use crate::planning::model::{Engine, Hindrance};
 use crate::planning::time::time;
 use crate::sharing::Turn;
 
@@ -30,15 +31,26 @@ pub(super) fn hindrance_of<'a>(situation: &'a Situation<'_>) -> Option<&'a Hindr
     }
 }
 
+/// What keeps further replicas away, and what to do about it where one that serves goes with its node.
+pub(super) fn lacking_in_words(engine: &Engine) -> Option<String> {
+    let Hindrance { reason, message } = engine.lacking.as_ref()?;
+    let to_do = if engine.apart > 0 && *reason == LoadHindrance::QuotaExceeded {
+        "; raise the quota, or none serves from when the node of the old one is gone until it is loaded anew"
+    } else {
+        ""
+    };
+    Some(format!("{message}{to_do}"))
+}
+
 /// Where it stands, in a sentence without numbers that change by themselves.
 pub(super) fn standing_in_words(situation: &Situation<'_>) -> String {
     let serves = situation.engine.ready > 0;
     let Some(verdict) = situation.verdict else { return "not looked at yet".to_owned() };
     match &verdict.standing {
         Standing::Asleep => "asleep; a request wakes it".to_owned(),
-        Standing::Holding if serves => match &situation.engine.lacking {
+        Standing::Holding if serves => match lacking_in_words(situation.engine) {
             None => "serving".to_owned(),
-            Some(found) => format!("serving; not all replicas do: {}", found.message),
+            Some(found) => format!("serving; not all replicas do: {found}"),
         },
         Standing::Holding => match &situation.come {
             None => "starting".to_owned(),

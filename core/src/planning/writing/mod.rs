@@ -51,6 +51,8 @@ pub enum Part {
     Jobs,
     /// Pods that are to go.
     Pods,
+    /// Pods on nodes that are about to be taken away: what is refused of others must not hold them up.
+    Moving,
     /// The Model's status. That it is refused can be told nowhere.
     Status,
 }
@@ -95,7 +97,7 @@ pub struct Writing {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Finalizer,
         Self::Weights,
         Self::Engine,
@@ -104,13 +106,14 @@ impl Part {
         Self::Files,
         Self::Jobs,
         Self::Pods,
+        Self::Moving,
         Self::Status,
     ];
 
     /// Whether the model cannot be started without it; whether its weights are there already is `filled`.
     const fn is_needed(self, filled: bool) -> bool {
         match self {
-            Self::Jobs | Self::Pods | Self::Status => false,
+            Self::Jobs | Self::Pods | Self::Moving | Self::Status => false,
             Self::Weights => !filled,
             _ => true,
         }

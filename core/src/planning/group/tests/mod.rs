@@ -33,6 +33,7 @@ struct Member {
     obstructed: bool,
     deleted: bool,
     evicted: bool,
+    serving_since: Option<Moment>,
     record: Record,
 }
 
@@ -50,6 +51,7 @@ fn member(name: &str, priority: i32) -> Member {
         obstructed: false,
         deleted: false,
         evicted: false,
+        serving_since: None,
         record: Record::default(),
     }
 }
@@ -118,6 +120,7 @@ fn decided(members: &[Member], lease: Option<Moment>, now: u64) -> Plan {
             obstructed: member.obstructed,
             deleted: member.deleted,
             evicted: member.evicted,
+            serving_since: member.serving_since,
             last_load: None,
             record: member.record.clone(),
         })

@@ -124,3 +124,15 @@ fn a_preloaded_model_that_nobody_used_stays_up_through_a_controllers_restart() {
     let plan = decided(&[used], None, 50_400);
     assert_eq!(standing(&plan, 0), &Standing::Draining, "a preload ends with its first use");
 }
+
+#[test]
+fn an_engine_that_came_in_the_place_of_another_begins_no_new_time_of_rest() {
+    let mut moved = member("a", 100).ready(300).reports(0, 0, 310);
+    assert_eq!(standing(&decided(std::slice::from_ref(&moved), None, 321), 0), &Standing::Holding);
+    moved.serving_since = Some(at(20));
+    let plan = decided(std::slice::from_ref(&moved), None, 321);
+    assert_eq!(standing(&plan, 0), &Standing::Draining, "nobody has asked since it began to serve");
+    moved.serving_since = Some(at(310));
+    let plan = decided(&[moved], None, 601);
+    assert_eq!(standing(&plan, 0), &Standing::Draining, "it is told a moment after it is so");
+}

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodCondit
 use flexinfer_crds::model::LoadingSubstage;
 
 use super::Hindrance;
-use super::hindrance::{hindrance, of_deployment};
+use super::hindrance::{hindrance, unmade};
 use crate::moment::Moment;
 use crate::planning::objects::{FETCH, is_apart};
 use crate::planning::time::moment;
@@ -20,6 +20,8 @@ pub struct Engine {
     pub asked: u32,
     /// How many take requests.
     pub ready: u32,
+    /// How many of those are set apart: others are started in their place.
+    pub apart: u32,
     /// Whether anything of it may still hold a GPU: pods that end count, and so does a Deployment
     /// whose latest change nobody has acted on yet.
     pub present: bool,
@@ -50,7 +52,7 @@ impl Engine {
         let staying: Vec<&Pod> = present.iter().copied().filter(|pod| !ending(pod)).collect();
         let ready: Vec<Moment> = staying.iter().filter_map(|pod| ready_since(pod)).collect();
         let asked = deployment.map_or(0, asked);
-        let of_deployment = deployment.and_then(of_deployment);
+        let of_deployment = deployment.and_then(unmade);
         let of_pods = staying.iter().filter_map(|pod| hindrance(pod)).max();
         let serving = u32::try_from(ready.len()).unwrap_or(u32::MAX);
         // What is set apart serves, and another shall.
@@ -61,6 +63,7 @@ impl Engine {
         Self {
             asked,
             ready: serving,
+            apart: u32::try_from(apart).unwrap_or(u32::MAX),
             present: asked > 0 || !present.is_empty() || deployment.is_some_and(unsettled),
             ready_since: ready.into_iter().min(),
             made: staying

@@ -1,6 +1,7 @@
 //! What pods say, as tables.
 
 use flexinfer_crds::conditions::LoadHindrance;
+use flexinfer_crds::keys;
 use serde_json::{Value, json};
 
 use super::*;
@@ -206,4 +207,13 @@ fn k8s_16_what_holds_up_a_further_replica_is_seen_beside_one_that_serves() {
     assert_eq!(engine.lacking.map(|found| found.reason), Some(LoadHindrance::Unschedulable));
     let fewer = Engine::of(Some(&deployment(1, 3, 3, 2)), &pods);
     assert_eq!(fewer.lacking, None, "nobody wants the other any more");
+}
+
+#[test]
+fn an_engine_that_is_set_apart_serves_and_is_counted_apart() {
+    let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+    let mut old = pod(&ready);
+    old.metadata.annotations = Some([(keys::SET_APART.to_owned(), "a".to_owned())].into());
+    let engine = Engine::of(Some(&deployment(2, 2, 2, 1)), &[old, pod(&ready)]);
+    assert_eq!((engine.ready, engine.apart), (2, 1));
 }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::planning::objects::{given_back, set_apart};
 
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
 /// A node that is about to be taken away, and takes no other pods.
 fn going(name: &str) -> Offer {
     let node = json!({
@@ -25,7 +27,7 @@ fn an_engine_is_set_apart_once_its_node_goes_and_ends_once_another_serves() {
 
     let labels = [("pod-template-hash".to_owned(), "a".to_owned())];
     model.pods[0].metadata.labels = Some(labels.into());
-    let patch = set_apart(&model.model, &model.pods[0]);
+    let patch = set_apart(&model.model, &model.pods[0], model.deployment.as_ref());
     assert_eq!(patch["metadata"]["uid"], "p1");
     assert_eq!(patch["metadata"]["labels"], json!({ "pod-template-hash": null }));
     assert_eq!(patch["metadata"]["ownerReferences"][0]["kind"], "Model");
@@ -37,7 +39,7 @@ fn an_engine_is_set_apart_once_its_node_goes_and_ends_once_another_serves() {
         json!({
             "uid": "p1",
             "labels": { "pod-template-hash": "a" },
-            "annotations": { keys::SET_APART: null },
+            "annotations": { keys::SET_APART: null, REVISION: null },
             "ownerReferences": null,
         })
     );
@@ -91,4 +93,77 @@ fn a_claim_says_when_its_engine_ends() {
     model.pods[0].metadata.annotations =
         Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
     assert_eq!(planned(&model).moving, Moving::default());
+}
+
+#[test]
+fn a_quota_that_has_no_room_for_the_other_engine_is_told_and_the_old_one_goes_at_the_next_edit() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.nodes = vec![going("n1")];
+    let strategy = &mut model.deployment.as_mut().unwrap().spec.strategy;
+    *strategy = Some(serde_json::from_value(json!({ "type": "Recreate" })).unwrap());
+    let mut of_revision = |revision: &str, replicas: i32, said: &str| {
+        let there = model.deployment.as_mut().unwrap();
+        there.metadata.annotations.get_or_insert_default().insert(REVISION.into(), revision.into());
+        let status = json!({
+            "replicas": replicas, "updatedReplicas": replicas,
+            "conditions": [{ "type": "ReplicaFailure", "status": said, "reason": "FailedCreate",
+                "message": "pods \"m-2\" is forbidden: exceeded quota: small" }],
+        });
+        there.status = Some(serde_json::from_value(status).unwrap());
+        let patch = set_apart(&model.model, &model.pods[0], model.deployment.as_ref());
+        (planned(&model), patch["metadata"]["annotations"].clone())
+    };
+    let (before, noted) = of_revision("3", 1, "False");
+    assert_eq!(before.moving.apart, [engine()]);
+    assert_eq!(noted[REVISION], "3");
+    let pods = &mut model.pods;
+    pods[0].metadata.annotations = Some(serde_json::from_value(noted).unwrap());
+
+    let mut of_revision = |revision: &str| {
+        let there = model.deployment.as_mut().unwrap();
+        there.metadata.annotations.get_or_insert_default().insert(REVISION.into(), revision.into());
+        let status = there.status.as_mut().unwrap();
+        (status.replicas, status.updated_replicas) = (None, None);
+        status.conditions.as_mut().unwrap()[0].status = Some("True".to_owned());
+        planned(&model)
+    };
+    let full = of_revision("3");
+    assert_eq!((full.moving, full.status.phase), (Moving::default(), Some(Phase::Ready)));
+    let scaled = full.status.conditions.iter().find(|found| found.type_ == "Scaled").unwrap();
+    assert_eq!((&*scaled.status, &*scaled.reason), ("False", "QuotaExceeded"));
+    assert!(scaled.message.contains("raise the quota"), "{}", scaled.message);
+    assert_eq!(of_revision("4").moving, Moving { over: vec![engine()], ..Moving::default() });
+    model.nodes.clear();
+    model.nodes.push(Offer { name: "n1".to_owned(), ..Offer::default() });
+    let there = model.deployment.as_mut().unwrap();
+    there.metadata.annotations.get_or_insert_default().insert(REVISION.into(), "3".into());
+    assert_eq!(planned(&model).moving, Moving::default(), "nobody would take it up");
+    model.pods[0].metadata.annotations.as_mut().unwrap().insert(keys::SET_APART.into(), "a".into());
+    assert_eq!(planned(&model).moving, Moving { back: vec![engine()], ..Moving::default() });
+}
+
+#[test]
+fn a_model_serves_since_it_was_first_told_to_whichever_engine_does() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.effective.as_mut().unwrap().min_replicas = 0;
+    model.effective.as_mut().unwrap().idle_timeout = Duration::from_secs(300);
+    model.model.status = Some(planned(&model).status);
+    let another = serde_json::to_value(time(at(290))).unwrap();
+    let conditions = model.pods[0].status.as_mut().unwrap().conditions.as_mut().unwrap();
+    conditions[0].last_transition_time = Some(serde_json::from_value(another).unwrap());
+    let standing = |model: &Member| planned_at(model, 301).verdict.unwrap().standing;
+    assert_eq!(standing(&model), Standing::Draining);
+    model.model.status = None;
+    assert_eq!(standing(&model), Standing::Holding, "it has served for so long only");
+}
+
+#[test]
+fn engines_move_whatever_else_is_withheld() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.nodes = vec![going("n1")];
+    for part in Part::ALL {
+        model.writing = Writing::default();
+        model.writing.fail(part, Some(1), at(0));
+        assert_eq!(planned(&model).moving == Moving::default(), part == Part::Moving, "{part:?}");
+    }
 }

@@ -319,3 +319,30 @@ fn k8s_16_a_replica_that_no_node_takes_is_told_beside_one_that_serves() {
     (case.engine.lacking, case.engine.ready) = (None, 2);
     assert_eq!(scaled(&case.status(10)), ("True".to_owned(), "ReplicasReady".to_owned()));
 }
+
+#[test]
+fn an_engine_in_whose_place_another_shall_come_is_none_of_those_that_are_asked_for() {
+    let mut case = Case::new(Standing::Holding).serving();
+    let scaled = |case: &Case| {
+        let status = case.status(10);
+        assert_eq!(condition(&status, ConditionType::Ready).0, "True");
+        let found = status.conditions.iter().find(|found| found.type_ == "Scaled").cloned();
+        found.map(|found| (found.reason, found.message))
+    };
+    case.engine.apart = 1;
+    let starting = Some((
+        "ReplicasStarting".to_owned(),
+        "0 of 1 replicas serve, beside 1 to be replaced".to_owned(),
+    ));
+    assert_eq!(scaled(&case), starting, "though it never has several");
+    case.engine.lacking = Some(hindrance(LoadHindrance::QuotaExceeded));
+    let (reason, message) = scaled(&case).unwrap();
+    assert_eq!(reason, "QuotaExceeded");
+    assert!(message.contains("in Kubernetes' words; raise the quota"), "{message}");
+    let said = case.status(10).message.unwrap();
+    assert!(said.contains("raise the quota"), "{said}");
+    (case.engine.lacking, case.engine.ready) = (None, 2);
+    assert_eq!(scaled(&case).unwrap().0, "ReplicasReady");
+    case.engine.apart = 0;
+    assert_eq!(scaled(&case), None);
+}
