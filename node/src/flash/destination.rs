@@ -17,7 +17,7 @@ use super::look::{Entry, Seen};
 use super::{part, state, unnamed};
 
 /// The folder in the destination that is our own.
-const OURS: &str = ".flash";
+pub(super) const OURS: &str = ".flash";
 
 pub(super) struct Destination<'a> {
     pub(super) path: &'a Path,

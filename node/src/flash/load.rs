@@ -32,11 +32,11 @@ pub(super) fn load(
     counts: &Counts,
     stopped: &AtomicBool,
 ) -> Result<u64, FlashError> {
-    if let Some(top) = &arguments.alone_in {
-        alone::clear(top, &arguments.dst)?;
-    }
+    let top = arguments.alone_in.as_ref();
+    // Held until this load has ended.
+    let _top = top.map(|top| alone::enter(top, &arguments.dst, stopped)).transpose()?;
     let destination = Destination::make(&arguments.dst)?;
-    let lock = lock::acquire(&destination.ours("lock"), stopped)?;
+    let lock = lock::acquire(&destination.ours(lock::LOCK), stopped)?;
     let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {

@@ -12,6 +12,9 @@ use rustix::io::Errno;
 
 use super::error::FlashError;
 
+/// What the file is called that is locked.
+pub(super) const LOCK: &str = "lock";
+
 /// How often it is looked whether the other has finished.
 const INTERVAL: Duration = Duration::from_millis(50);
 
@@ -19,6 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const TELLING: Duration = Duration::from_secs(5);
 
 /// The lock on a destination, given back when dropped.
+#[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
