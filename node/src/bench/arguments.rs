@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use flexinfer_crds::Duration;
 
+/// The engine that the original takes where none is named.
+const BACKEND: &str = "ollama";
+
 /// What to measure, and for how long.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
@@ -24,9 +27,10 @@ pub struct Arguments {
     /// The name that requests ask for [default: --model]
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
-    /// The engine, as results are to be found by; with tei, embeddings are measured
-    #[arg(long, default_value = "ollama")]
-    pub backend: String,
+    /// The engine, as results are to be found by; with tei, embeddings are measured [default: what the gateway says that
+    /// it is, else ollama]
+    #[arg(long)]
+    pub backend: Option<String>,
     /// What to ask for [default: embeddings for tei, else chat]
     #[arg(long)]
     pub operation: Option<Operation>,
@@ -92,8 +96,13 @@ impl Arguments {
         self.model_name.as_deref().unwrap_or(&self.model)
     }
 
+    /// The engine, as it was named by whoever knows it.
+    pub(super) fn backend(&self) -> &str {
+        self.backend.as_deref().unwrap_or(BACKEND)
+    }
+
     pub(super) fn operation(&self) -> Operation {
-        let of_backend = match self.backend.as_str() {
+        let of_backend = match self.backend() {
             "tei" => Operation::Embeddings,
             _ => Operation::Chat,
         };

@@ -6,6 +6,7 @@
 mod arguments;
 mod ask;
 mod client;
+mod engine;
 mod events;
 mod report;
 mod results;
@@ -30,10 +31,13 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
 }
 
 async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let arguments = &Arguments { backend: engine::named(arguments).await?, ..arguments.clone() };
     let asking = Asking::new(arguments)?;
     let cluster = results::cluster(arguments).await?;
     let woken = wake::wake(&asking, arguments.cold_start_timeout.into()).await?;
     tracing::info!(seconds = woken.as_secs_f64(), model = asking.model(), "the model answers");
+    // The gateway may not have been there before.
+    let arguments = &Arguments { backend: engine::named(arguments).await?, ..arguments.clone() };
     // Who serves it is known only now that it is awake.
     let results = match cluster {
         Some(cluster) => Some(Results::of(arguments, cluster).await?),

@@ -58,7 +58,7 @@ impl Report {
         Self {
             model: arguments.model.clone(),
             model_name: model_name.to_owned(),
-            backend: arguments.backend.clone(),
+            backend: arguments.backend().to_owned(),
             node: arguments.node_name.clone(),
             serving_nodes: Vec::new(),
             load_seconds: woken.as_secs_f64(),

@@ -87,9 +87,34 @@ async fn a_model_that_sleeps_is_waited_for() {
         vec![Action::Write(if nth < 2 { busy } else { ready })]
     });
     let gateway = gateway.await.unwrap();
-    let report = json(&bench(&gateway.url(), "--json --iterations 1").await);
+    let report = json(&bench(&gateway.url(), "--json --iterations 1 --backend vllm").await);
     assert_eq!(report["levels"][0]["failed"], 0);
     assert_eq!(gateway.requests().len(), 2 + 1 + 2 + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_is_the_one_that_the_gateway_names_where_nobody_else_does() {
+    let gateway = Origin::start(|request| {
+        let body = match request.head.first_line.as_str() {
+            "GET /v1/models/simulated HTTP/1.1" => r#"{ "metadata": { "backend": "tei" } }"#,
+            _ => {
+                r#"{ "data": [], "choices": [], "usage": { "prompt_tokens": 3, "completion_tokens": 1 } }"#
+            }
+        };
+        let json = [("Content-Type", "application/json")];
+        vec![Action::Write(answer(200, &json, body.as_bytes()))]
+    });
+    let gateway = gateway.await.unwrap();
+    let once = "--json --iterations 1 --warmup-iterations 0";
+    assert_eq!(json(&bench(&gateway.url(), once).await)["backend"], "tei");
+    let asked = gateway.requests().into_iter().map(|request| request.head.first_line);
+    let asked: Vec<_> = asked.filter(|line| !line.starts_with("GET")).collect();
+    assert!(asked.iter().all(|line| line.contains("/v1/embeddings")), "{asked:?}");
+    let said = "--json --iterations 1 --warmup-iterations 0 --backend vllm";
+    assert_eq!(json(&bench(&gateway.url(), said).await)["backend"], "vllm");
+    let elsewhere = engine(Timings::default()).await;
+    let report = json(&bench(&elsewhere.url(), once).await);
+    assert_eq!(report["backend"], "ollama", "no gateway of ours: as the original");
 }
 
 #[tokio::test(flavor = "multi_thread")]
