@@ -79,11 +79,16 @@ mod tests {
             r#""options":{"num\u005fpredict":9000,"num_predict":9000,"num_predict":7}"#,
             r#""options":{"num_predict":9000,"a":{"num_predict":9001}}"#,
             r#""max_tokens":9000.0"#,
+            r#""max_tokens":"9000""#,
+            r#""options":{"\ud800":0,"num_predict":9000}"#,
         ] {
             let body = format!(r#"{{ {bound} ,"x":1.10, "model":"m"}}"#);
             let (header, clamped) = apply(&body, 4096).expect(bound);
             assert_eq!(header, "9000->3584");
-            assert_eq!(clamped, body.replace("9000.0", "9000").replace("9000", "3584"));
+            assert_eq!(
+                clamped,
+                body.replace("9000.0", "9000").replace("\"9000\"", "9000").replace("9000", "3584")
+            );
         }
     }
 
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_fits_or_is_no_such_number_is_left_alone() {
-        for value in ["3584", "1", "0", "-5", "9.0", "\"9000\"", "null", "2147483648"] {
+        for value in ["3584", "1", "0", "-5", "9.0", "\"90x0\"", "null", "2147483648"] {
             assert_eq!(apply(&format!(r#"{{"max_tokens":{value}}}"#), 4096), None, "{value}");
             let options = format!(r#"{{"options":{{"num_predict":{value}}}}}"#);
             assert_eq!(apply(&options, 4096), None, "{value}");

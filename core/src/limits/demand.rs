@@ -74,16 +74,26 @@ pub(super) fn bounds(facts: &Facts, body: &[u8]) -> impl Iterator<Item = (u64, R
     all.filter_map(|text| Some((count(text)?, span_within(body, text))))
 }
 
-/// The number above zero that `text` is, if it is one, without what is behind its point: engines take `1e6` and `9000.0`,
-/// too.
+/// The number above zero that the JSON text `text` is, if it is one, without what is behind its point: engines take `1e6`
+/// and `9000.0`, too, and some of them the same as a string.
+fn count(text: &str) -> Option<u64> {
+    if !text.starts_with('"') {
+        return number(text);
+    }
+    // As Python reads a number: with blanks around it, a sign, and `_` between its digits.
+    let string = serde_json::from_str::<String>(text).ok()?.replace('_', "");
+    let digits = string.trim().trim_start_matches('+');
+    number(digits).filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "what is below zero becomes 0, and what is too large as large as can be"
 )]
-fn count(text: &str) -> Option<u64> {
-    let count = text.parse().ok().or_else(|| Some(text.parse::<f64>().ok()? as u64));
-    count.filter(|count| *count > 0)
+fn number(text: &str) -> Option<u64> {
+    let number = text.parse().ok().or_else(|| Some(text.parse::<f64>().ok()? as u64));
+    number.filter(|number| *number > 0)
 }
 
 /// The tokens of a JSON value: of its strings, with a little for what holds them together.
@@ -158,7 +168,8 @@ mod tests {
         let body = r#"{"max_tokens":9,"max_completion_tokens":7,"n":3,"prompt":"1234"}"#;
         assert_eq!(demand(body).total(256), 1 + 9 * 3);
         assert_eq!(demand(r#"{"prompt":"1234"}"#).total(256), 257);
-        for odd in ["null", "0", "-1", "0.5", "\"9\"", "-1e2", "[7]"] {
+        for odd in ["null", "0", "-1", "0.5", "-1e2", "[7]", "\"\"", "\"-9\"", "\"x9\"", "\"inf\""]
+        {
             assert_eq!(demand(&format!(r#"{{"max_tokens":{odd}}}"#)).answer, None, "{odd}");
         }
         for (body, answer) in [
@@ -174,6 +185,10 @@ mod tests {
             (r#"{"max_tokens":1e6}"#, Some(1_000_000)),
             (r#"{"options":{"num_predict":9000.5}}"#, Some(9000)),
             (r#"{"max_tokens":99999999999999999999}"#, Some(u64::MAX)),
+            (r#"{"max_tokens":"100000"}"#, Some(100_000)),
+            (r#"{"max_tokens":1,"max_completion_tokens":" \u002b1_00_000.0\n"}"#, Some(100_000)),
+            (r#"{"options":{"\ud800":0,"num_predict":100000}}"#, Some(100_000)),
+            (r#"{"options":{"num_predict\ud800":9,"x":"\ud800","num_predict":7}}"#, Some(7)),
         ] {
             assert_eq!(demand(body).answer, answer, "{body}");
         }

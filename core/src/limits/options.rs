@@ -54,12 +54,12 @@ impl<'de> Visitor<'de> for OptionsVisitor {
     }
 }
 
-/// Whether a key is the one that is looked for.
+/// Whether a key is the one that is looked for. It may be no text: escapes for half a character are left to the engine.
 struct IsNumPredict(bool);
 
 impl<'de> Deserialize<'de> for IsNumPredict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(KeyVisitor)
+        deserializer.deserialize_bytes(KeyVisitor)
     }
 }
 
@@ -72,7 +72,7 @@ impl Visitor<'_> for KeyVisitor {
         formatter.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, key: &str) -> Result<IsNumPredict, E> {
-        Ok(IsNumPredict(key == "num_predict"))
+    fn visit_bytes<E: Error>(self, key: &[u8]) -> Result<IsNumPredict, E> {
+        Ok(IsNumPredict(key == b"num_predict"))
     }
 }
