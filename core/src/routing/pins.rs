@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The longest name that is held, in bytes.
-const LONGEST_NAME: usize = 512;
+/// The longest name that is held, in bytes. It has room for a model's (63 and 253), its client's and that of what is asked
+/// for (256 each, the longest ids that tie), and for what stands between them.
+const LONGEST_NAME: usize = 1024;
 
 /// The holders of things by their names.
 #[derive(Clone, Debug)]

@@ -170,6 +170,7 @@ pub(super) fn parameter<'a>(url: &'a str, name: &str) -> Option<Cow<'a, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::{Pins, picture};
 
     fn response(method: &str, path: &str, body: &str) -> Tie {
         let model = ModelId::new("default", "m");
@@ -195,5 +196,18 @@ mod tests {
         assert_eq!(response("GET", &long, ""), Tie::default());
         let first = response("POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#);
         assert_eq!(first, Tie { told_as: Some("id"), ..Tie::default() });
+    }
+
+    #[test]
+    fn whatever_ties_is_held_by_pins_however_long_its_parts_are() {
+        let model = ModelId::new(&"n".repeat(63), &"m".repeat(253));
+        let tie = Tie { told_as: Some("prompt_id"), ..Tie::default() };
+        let id = "x".repeat(LONGEST);
+        let (job, picture) = (tie.name_of(&model, &id).expect("a name"), picture(&model, &id, &id));
+        let mut pins = Pins::new(2);
+        for name in [job, picture] {
+            pins.pin(&name, ());
+            assert_eq!(pins.holder(&name), Some(()), "{} bytes", name.len());
+        }
     }
 }
