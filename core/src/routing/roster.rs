@@ -15,15 +15,15 @@ pub struct Wish<Id> {
     pub key: Option<Key>,
     /// Who holds what the request goes on from; nobody else will do while it is open.
     pub holder: Option<Id>,
-    /// Nobody but the holder has it at all: it is waited for as long as it is a member.
-    pub insists: bool,
+    /// What nobody but the holder has at all, as the client calls it: the holder is waited for as long as it is a member.
+    pub insists: Option<String>,
     /// Who failed it already: taken again only where there is nobody else.
     pub avoid: Vec<Id>,
 }
 
 impl<Id> Default for Wish<Id> {
     fn default() -> Self {
-        Self { key: None, holder: None, insists: false, avoid: Vec::new() }
+        Self { key: None, holder: None, insists: None, avoid: Vec::new() }
     }
 }
 
@@ -168,7 +168,7 @@ impl<Id: Clone + Ord + Display> Roster<Id> {
     pub fn choose(&mut self, wish: &Wish<Id>) -> Option<Id> {
         // 1. Who holds what the request goes on from.
         let holder = wish.holder.as_ref();
-        let waits = |id: &&Id| self.is_open(id) || wish.insists && self.is_member(id);
+        let waits = |id: &&Id| self.is_open(id) || wish.insists.is_some() && self.is_member(id);
         if let Some(holder) = holder.filter(waits) {
             return self.is_free(holder).then(|| holder.clone());
         }

@@ -92,7 +92,7 @@ pub(crate) async fn tie(
     let wish = &mut context.attempt.wish;
     wish.key = tie.key.clone().or(wish.key.take());
     wish.holder.clone_from(&holder);
-    wish.insists = tie.only.is_some();
+    wish.insists = tie.only.as_ref().map(|only| only.what.clone());
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
     context.attempt.tied = Some(Box::new(Tied { tie, holder, reader, pictures, client, mark }));
     Ok(())

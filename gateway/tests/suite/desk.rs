@@ -143,7 +143,7 @@ impl Desk {
 
     /// Waits while the only one that will do takes no requests.
     async fn wait_for_holder(&self, wish: &Wish) {
-        let Some(holder) = wish.holder.as_ref().filter(|_| wish.insists) else { return };
+        let Some(holder) = wish.holder.as_ref().filter(|_| wish.insists.is_some()) else { return };
         let closed = || {
             let roster = self.roster.lock();
             roster.as_ref().is_some_and(|roster| {

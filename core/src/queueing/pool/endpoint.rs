@@ -42,7 +42,8 @@ impl Endpoint {
         !self.proven && !self.goes()
     }
 
-    fn goes(&self) -> bool {
+    /// Whether it takes nothing more, by what is known.
+    pub(super) fn goes(&self) -> bool {
         self.listed.leaving || self.stopped
     }
 }

@@ -1,7 +1,7 @@
 //! What happens to a pool.
 
 use super::endpoint::{Endpoint, Listed};
-use super::{Asked, Pool, PoolEffect};
+use super::{Asked, Pool, PoolEffect, insists};
 use crate::activation::Standing;
 use crate::ids::{BookingId, EndpointId, Ticket};
 use crate::moment::Moment;
@@ -44,28 +44,32 @@ impl Pool {
             effects.push(PoolEffect::Reject { ticket, rejection });
             return effects;
         }
-        // 1. A free slot, and nobody who came before: only the report can change.
+        // 1. What it asks for is gone with who had it: that is known at once.
+        if let Some(rejection) = self.forsakes(&wish) {
+            effects.push(PoolEffect::Reject { ticket, rejection });
+            return effects;
+        }
+        // 2. A free slot, and nobody who came before: only the report can change.
         if self.waiting.is_empty() && self.grant_one(ticket, &wish, &mut effects) {
             self.report(now, &mut effects);
             return effects;
         }
-        // 2. It waits; whoever can help learns of it, also where a failure is known already.
-        let open = self.open();
+        // 3. It waits; whoever can help learns of it, also where a failure is known already. Nobody who is woken could give
+        // it what one endpoint alone has.
+        let calls = !self.open() && insists(&wish).is_none();
         let patience =
-            if open { self.policy.queue_timeout } else { self.policy.cold_wait(&self.terms) };
+            if calls { self.policy.cold_wait(&self.terms) } else { self.policy.queue_timeout };
         self.waiting.join(now, ticket, patience);
-        if wish != Wish::default() {
-            self.wishes.insert(ticket, wish);
-        }
-        if !open && self.standing.failure.is_some() {
+        self.wishes.ask(ticket, wish);
+        if calls && self.standing.failure.is_some() {
             self.ask(now);
         }
         self.settle(now, &mut effects);
-        // 3. Only then is the bound applied: with a bound of zero a cold model is still woken.
+        // 4. Only then is the bound applied: with a bound of zero a cold model is still woken.
         let limit = self.terms.max_queue.unwrap_or(self.policy.max_queue);
         if self.waiting.turn_away(ticket, limit) {
-            self.wishes.remove(&ticket);
-            if !open && self.waiting.is_empty() {
+            self.wishes.forget(ticket);
+            if calls && self.waiting.is_empty() {
                 self.ask(now);
             }
             let rejection = Rejection::QueueFull { model, limit };
@@ -84,7 +88,7 @@ impl Pool {
     /// The client of a waiting request has left.
     pub fn leave(&mut self, now: Moment, ticket: Ticket) -> Vec<PoolEffect> {
         self.waiting.leave(ticket);
-        self.wishes.remove(&ticket);
+        self.wishes.forget(ticket);
         self.settled(now)
     }
 

@@ -14,6 +14,7 @@ mod events;
 mod traffic;
 mod view;
 mod waking;
+mod wishes;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use view::{EndpointState, EndpointView, PoolView};
 use endpoint::Endpoint;
 use traffic::{Now, Schedule};
 use waking::Waking;
+use wishes::{Wishes, insists};
 
 /// When a request that was told of a failure may ask again: the cluster tries on by itself.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
@@ -71,8 +73,7 @@ pub struct Pool {
     /// Who of them is open, how busy each is, whose turn it is.
     roster: Roster<EndpointId>,
     waiting: Waiting,
-    /// What those who wait ask of the choice, where they ask anything.
-    wishes: HashMap<Ticket, Wish<EndpointId>>,
+    wishes: Wishes,
     /// A request that may not wait has asked for it.
     asked: Option<Asked>,
     bookings: HashMap<BookingId, EndpointId>,
@@ -102,7 +103,7 @@ impl Pool {
             contended: false,
             endpoints: BTreeMap::new(),
             waiting: Waiting::default(),
-            wishes: HashMap::new(),
+            wishes: Wishes::default(),
             asked: None,
             bookings: HashMap::new(),
             next_booking: first_booking,
@@ -117,7 +118,12 @@ impl Pool {
 
     fn wanted(&self) -> u32 {
         let asked = usize::from(self.asked.is_some());
-        u32::try_from(self.waiting.len() + asked).unwrap_or(u32::MAX)
+        u32::try_from(self.calling() + asked).unwrap_or(u32::MAX)
+    }
+
+    /// How many wait that any endpoint would help.
+    fn calling(&self) -> usize {
+        self.waiting.len().saturating_sub(self.wishes.insisting())
     }
 
     /// Whether some endpoint takes requests, leaving aside whether it has room.
@@ -129,6 +135,7 @@ impl Pool {
     /// slots are granted; who waits for nothing is told; what there is to report is reported.
     fn settle(&mut self, now: Moment, effects: &mut Vec<PoolEffect>) {
         self.expire(now, effects);
+        self.tell_the_forsaken(effects);
         self.notice_waking(now, effects);
         self.grant(effects);
         self.tell_the_hopeless(effects);
@@ -142,18 +149,19 @@ impl Pool {
         self.asked = self.asked.filter(|asked| now < asked.until && !open);
         for waiter in self.waiting.take_due(now) {
             let (model, waited) = (self.terms.id.clone(), now.since(waiter.since));
-            let rejection = if open {
+            let insists = insists(&self.wishes.of(waiter.ticket)).is_some();
+            let rejection = if open || insists {
                 Rejection::QueueTimeout { model, waited }
             } else {
                 Rejection::ActivationTimeout { model, waited, retry_in }
             };
-            self.wishes.remove(&waiter.ticket);
+            self.wishes.forget(waiter.ticket);
             effects.push(PoolEffect::Reject { ticket: waiter.ticket, rejection });
         }
     }
 
     fn notice_waking(&mut self, now: Moment, effects: &mut Vec<PoolEffect>) {
-        let waiting = self.waiting.len();
+        let (waiting, calling) = (self.waiting.len(), self.calling());
         let model = self.terms.id.clone();
         match (self.open(), self.waking.take()) {
             (true, Some(waking)) => {
@@ -166,12 +174,10 @@ impl Pool {
                 waking.enter(now, self.standing.stage);
                 self.waking = Some(waking);
             }
-            (false, None) if waiting > 0 => {
+            (false, None) if calling > 0 => {
                 self.waking = Some(Waking::begin(now, self.standing.stage));
-                effects.push(PoolEffect::Tell {
-                    model,
-                    notice: Notice::Waking { waiting, swap: None },
-                });
+                let notice = Notice::Waking { waiting: calling, swap: None };
+                effects.push(PoolEffect::Tell { model, notice });
             }
             _ => {}
         }
@@ -182,10 +188,9 @@ impl Pool {
     fn grant(&mut self, effects: &mut Vec<PoolEffect>) {
         let mut passed = 0;
         while let Some(ticket) = self.waiting.at(passed).filter(|_| self.roster.any_free()) {
-            let wish = self.wishes.get(&ticket).cloned().unwrap_or_default();
-            if self.grant_one(ticket, &wish, effects) {
+            if self.grant_one(ticket, &self.wishes.of(ticket), effects) {
                 self.waiting.remove(passed);
-                self.wishes.remove(&ticket);
+                self.wishes.forget(ticket);
             } else if self.standing.draining {
                 break;
             } else {

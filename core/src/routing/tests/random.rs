@@ -62,8 +62,9 @@ impl Known {
 
     /// Those who may be chosen for `wish`.
     fn eligible(&self, wish: &Wish<SocketAddr>) -> Vec<SocketAddr> {
-        let waits =
-            |id: &SocketAddr| self.is_open(id) || wish.insists && self.open.contains_key(id);
+        let waits = |id: &SocketAddr| {
+            self.is_open(id) || wish.insists.is_some() && self.open.contains_key(id)
+        };
         if let Some(holder) = wish.holder.filter(waits) {
             return [holder].into_iter().filter(|id| self.free(id)).collect();
         }
@@ -95,7 +96,7 @@ fn apply(roster: &mut Roster<SocketAddr>, known: &mut Known, event: Event) {
             let wish = Wish {
                 key: key.map(|key| Key::new(Source::SessionHeader, &key.to_string())),
                 holder: holder.map(endpoint),
-                insists,
+                insists: insists.then(String::new),
                 avoid: {
                     let mut avoid: Vec<_> = avoid.into_iter().map(endpoint).collect();
                     avoid.sort();

@@ -180,10 +180,10 @@ fn who_holds_the_state_is_waited_for() {
 #[test]
 fn who_alone_has_it_is_waited_for_while_closed_and_until_it_is_gone() {
     let mut roster = roster(Strategy::RoundRobin, 3, None);
-    let wish = Wish { holder: Some(endpoint(1)), insists: true, ..Wish::default() };
+    let wish = Wish { holder: Some(endpoint(1)), insists: Some("a.png".into()), ..Wish::default() };
     roster.set_open(&endpoint(1), false);
     assert_eq!(roster.book(&wish), None, "it does not answer for a moment");
-    assert!(roster.book(&Wish { insists: false, ..wish.clone() }).is_some());
+    assert!(roster.book(&Wish { insists: None, ..wish.clone() }).is_some());
     roster.set_open(&endpoint(1), true);
     assert_eq!(roster.book(&wish), Some(endpoint(1)));
     roster.set_members([0, 2].map(endpoint));

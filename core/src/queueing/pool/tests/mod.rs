@@ -1,6 +1,7 @@
 //! Pools in tables: a world that plays the cluster around one pool.
 
 mod endpoints;
+mod insisting;
 mod leaving;
 mod reporting;
 mod waiting;
@@ -83,6 +84,16 @@ impl World {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         self.act(|pool, now| pool.arrive(now, ticket, Wish::default()));
+        ticket
+    }
+
+    /// A request for what `holder` alone has.
+    fn insist(&mut self, holder: &str) -> Ticket {
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        let (holder, insists) = (Some(listed(holder).id), Some("a.png".to_owned()));
+        let wish = Wish { holder, insists, ..Wish::default() };
+        self.act(|pool, now| pool.arrive(now, ticket, wish));
         ticket
     }
 
