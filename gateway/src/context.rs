@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flexinfer_core::callers::Caller;
 use flexinfer_core::fleet::{Adapter, Served};
 use flexinfer_core::limits::UsageEvents;
-use flexinfer_core::openai::{Dialect, Pieces, SessionUsage, Stream, Understood, UsageReader};
+use flexinfer_core::openai::{Dialect, Pieces, Stream, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
 use flexinfer_core::routing::Strategy;
@@ -21,6 +21,7 @@ use crate::metrics::{ModelSeries, Outcome};
 use crate::queues::{Booking, Wish};
 use crate::replay::{Held, Replay, Rest, Upload, Watch};
 use crate::server;
+use crate::stages::sessions::Realtime;
 use crate::stages::spans::Spans;
 use crate::stages::tie::Tied;
 
@@ -228,10 +229,8 @@ pub(crate) struct Answer {
     pub(crate) stored: Option<Stored>,
     /// Counts its tokens, where it may tell them.
     pub(crate) usage: Option<UsageReader>,
-    /// Counts the tokens of a realtime session, where a limit asks.
-    pub(crate) session: Option<Box<SessionUsage>>,
-    /// When its client was told that it ends.
-    pub(crate) ended: Option<Instant>,
+    /// The realtime session that it is, where a limit counts its tokens.
+    pub(crate) session: Option<Box<Realtime>>,
     /// What kind of stream it is, if it is one.
     pub(crate) stream: Option<Stream>,
     /// Whether the stream stands between two of its pieces.

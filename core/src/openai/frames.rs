@@ -1,4 +1,4 @@
-//! The frames in which a server sends messages by a WebSocket (RFC 6455): gone through as they pass, cut anywhere, and
+//! The frames in which messages go by a WebSocket (RFC 6455): gone through as they pass, cut anywhere, and
 //! written where the gateway has the last word. Nothing is collected: what is in a message is handed on piece by piece.
 
 /// The longest head of a frame, without a mask.
@@ -25,6 +25,8 @@ pub enum Part<'a> {
     Text(&'a [u8]),
     /// A message, of any kind, has come to its end so many bytes behind the beginning.
     End(usize),
+    /// The session's end was told.
+    Close,
 }
 
 /// Where the bytes that passed ended.
@@ -61,8 +63,10 @@ impl Frames {
             if left > 0 {
                 return;
             }
-            if self.head[0] & LAST != 0 && self.kind() < CONTROL {
-                tell(Part::End(at));
+            match self.kind() {
+                CLOSE => tell(Part::Close),
+                ..CONTROL if self.head[0] & LAST != 0 => tell(Part::End(at)),
+                _ => {}
             }
             (self.left, self.here) = (None, 0);
         }
@@ -85,7 +89,7 @@ impl Frames {
             (_, 126 | 127) => return,
             (_, short) => u64::from(short),
         };
-        // No server masks; one that does cannot be read.
+        // Clients mask, and are not read; nor is a server that does.
         let masked = second & MASKED != 0;
         self.left = Some(length.saturating_add(if masked { 4 } else { 0 }));
         if !matches!(self.kind(), MORE | CONTROL..) {
@@ -129,9 +133,10 @@ mod tests {
         frames
     }
 
-    /// The texts, and where messages end.
-    fn read(bytes: &[u8], size: usize) -> (usize, Vec<usize>) {
-        let (mut frames, mut text, mut ends, mut before) = (Frames::default(), 0, Vec::new(), 0);
+    /// The texts, where messages end, and how often the session's end is told.
+    fn read(bytes: &[u8], size: usize) -> (usize, Vec<usize>, usize) {
+        let (mut frames, mut text, mut ends) = (Frames::default(), 0, Vec::new());
+        let (mut before, mut closes) = (0, 0);
         for piece in bytes.chunks(size) {
             frames.look(piece, |part| match part {
                 Part::Text(bytes) => {
@@ -139,10 +144,11 @@ mod tests {
                     text += bytes.len();
                 }
                 Part::End(at) => ends.push(before + at),
+                Part::Close => closes += 1,
             });
             before += piece.len();
         }
-        (text, ends)
+        (text, ends, closes)
     }
 
     #[test]
@@ -163,16 +169,27 @@ mod tests {
             [0, 4, 5, 6, 7, 8].map(|last| parts[..=last].iter().map(Vec::len).sum()).to_vec();
         let bytes = parts.concat();
         for size in [1, 2, 3, 7, 130, 65_536, bytes.len()] {
-            assert_eq!(read(&bytes, size), (341, ends.clone()), "in pieces of {size}");
+            assert_eq!(read(&bytes, size), (341, ends.clone(), 1), "in pieces of {size}");
         }
     }
 
     #[test]
     fn a_length_without_end_is_only_long() {
         let bytes = [&[0x81, 127][..], &[0xff; 8], b"xxx"].concat();
-        assert_eq!(read(&bytes, 4), (3, Vec::new()));
+        assert_eq!(read(&bytes, 4), (3, Vec::new(), 0));
         let masked = [0x81, 0x82, 1, 2, 3, 4, 5, 6, 0x81, 1, b'x'];
-        assert_eq!(read(&masked, 3), (1, vec![8, 11]));
+        assert_eq!(read(&masked, 3), (1, vec![8, 11], 0));
+    }
+
+    #[test]
+    fn an_end_is_a_frame_and_no_byte_of_another() {
+        let end = [0x88, 0x82, 1, 2, 3, 4, 5, 6];
+        let looks_so = [0x81, 0x84, 0x88, 0x82, 0x88, 0x80, 0x88, 0x80, 0x88, 0x80];
+        for size in [1, 2, 4, 100] {
+            assert_eq!(read(&looks_so, size), (0, vec![10], 0));
+            assert_eq!(read(&[&looks_so[..], &end].concat(), size), (0, vec![10], 1));
+            assert_eq!(read(&[&looks_so[..], &end[..7]].concat(), size), (0, vec![10], 0));
+        }
     }
 
     #[test]
@@ -180,7 +197,7 @@ mod tests {
         assert_eq!(last_words(b"x", 1008, "no"), [0x81, 1, b'x', 0x88, 4, 0x03, 0xf0, b'n', b'o']);
         for length in [125, 126, 65_535, 65_536] {
             let words = last_words(&vec![b'x'; length], 1008, "no");
-            assert_eq!(read(&words, 1000), (length, vec![words.len() - 6]), "{length}");
+            assert_eq!(read(&words, 1000), (length, vec![words.len() - 6], 1), "{length}");
         }
     }
 }

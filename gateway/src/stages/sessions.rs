@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flexinfer_core::limits::Limited;
-use flexinfer_core::openai::{Dialect, error_body, frames};
+use flexinfer_core::openai::frames::{Frames, Part};
+use flexinfer_core::openai::{Dialect, SessionUsage, error_body, frames};
 use flexinfer_core::rejection::Rejection;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
@@ -20,11 +21,26 @@ const POLICY: u16 = 1008;
 /// How long a client that was told the end may take to end its side, too. To close at once could take the last words
 /// from it.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The first byte of a client's own last words.
-const CLOSE: u8 = 0x88;
 
-/// Looks at what the engine says. Where nothing is left, the session ends behind the message that told so; what the
-/// engine says after that is an error.
+/// A session that a limit counts.
+#[derive(Debug, Default)]
+pub(crate) struct Realtime {
+    usage: SessionUsage,
+    /// Where in its messages the client is.
+    client: Frames,
+    /// When the client was told that it ends.
+    ended: Option<Instant>,
+}
+
+impl Realtime {
+    /// The tokens so far.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.usage.tokens()
+    }
+}
+
+/// Looks at what the engine says. Where nothing is left, the session ends behind the message that told so. What the
+/// engine says after that is charged, and nobody hears it.
 pub(crate) fn follow(
     session: &mut Session,
     piece: &mut Option<Bytes>,
@@ -33,21 +49,24 @@ pub(crate) fn follow(
     if !limit::switched(context) {
         return Ok(());
     }
-    let Some((usage, bytes)) = context.answer.session.as_mut().zip(piece.as_ref()) else {
+    let Some((realtime, bytes)) = context.answer.session.as_mut().zip(piece.as_ref()) else {
         return Ok(());
     };
-    if context.answer.ended.is_some() {
-        return over();
+    let told = realtime.usage.look(bytes);
+    if let Some(ended) = realtime.ended {
+        // What was written before it is still on its way: an error would take that along.
+        *piece = Some(Bytes::new());
+        return if ended.elapsed() >= FAREWELL { over() } else { Ok(()) };
     }
-    let Some(behind) = usage.look(bytes) else { return Ok(()) };
-    let tokens = usage.tokens();
+    let Some(behind) = told else { return Ok(()) };
+    let tokens = realtime.tokens();
     let charged = context.ruled.charged.as_mut();
     let Some(Err(limited)) = charged.map(|charged| charged.uses(tokens)) else { return Ok(()) };
     if let Some(target) = &context.target {
         target.series.rate_limited(limited.scope);
     }
     context.ruled.refused = Some(Outcome::RateLimited);
-    context.answer.ended = Some(Instant::now());
+    realtime.ended = Some(Instant::now());
     // Whoever says nothing more does not keep it open either.
     session.set_read_timeout(Some(FAREWELL));
     let said = bytes.slice(..behind.min(bytes.len()));
@@ -57,9 +76,14 @@ pub(crate) fn follow(
 
 /// Keeps from the engine what a client says after it was told the end, and cuts it off when it has answered that or has
 /// had its time.
-pub(crate) fn hear(piece: &mut Option<Bytes>, context: &Context) -> Result<()> {
-    let Some((told, said)) = context.answer.ended.zip(piece.as_mut()) else { return Ok(()) };
-    if told.elapsed() >= FAREWELL || said.first() == Some(&CLOSE) {
+pub(crate) fn hear(piece: &mut Option<Bytes>, context: &mut Context) -> Result<()> {
+    let Some((realtime, said)) = context.answer.session.as_mut().zip(piece.as_mut()) else {
+        return Ok(());
+    };
+    let mut answered = false;
+    realtime.client.look(said, |part| answered |= part == Part::Close);
+    let Some(told) = realtime.ended else { return Ok(()) };
+    if answered || told.elapsed() >= FAREWELL {
         return over();
     }
     *said = Bytes::new();

@@ -136,31 +136,95 @@ async fn a_realtime_session_ends_when_its_caller_has_no_tokens_left() {
     assert_eq!(chat(&world, br#"{"model":"m","max_tokens":1}"#).await.status(), 429);
 }
 
-/// Neither the client nor the engine has to do anything for the end.
+/// An engine that says `first` once it hears something, and then goes on with `more`, each time in a write of its own.
+/// How often it has.
+async fn talkative(first: Vec<u8>, more: Vec<u8>) -> (AtHead, Arc<AtomicUsize>) {
+    let counted = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&counted);
+    let engine = AtHead::start(move |_, mut socket| {
+        let (first, more, count) = (first.clone(), more.clone(), Arc::clone(&count));
+        async move {
+            socket.write_all(SWITCHING).await?;
+            socket.read_exact(&mut [0; HI.len()]).await?;
+            socket.write_all(&first).await?;
+            loop {
+                socket.write_all(&more).await?;
+                count.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+    (engine.await.unwrap(), counted)
+}
+
 #[tokio::test]
-async fn a_realtime_session_that_was_told_its_end_is_over_soon() {
-    for (name, says) in [("silent", None), ("polite", Some(BYE)), ("deaf", Some(HI))] {
-        let (engine, heard) = engine(vec![done(500_000, 500_000), message("nor this")]).await;
+async fn a_realtime_session_is_told_its_end_though_its_engine_goes_on() {
+    let last = done(500_000, 500_000);
+    let flood = message("never heard").repeat(100_000);
+    for (name, first) in [("one by one", last.clone()), ("at once", [last, flood].concat())] {
+        let (engine, said) = talkative(first, message("never heard")).await;
         let rules = limited("tokensPerMinute: 100");
         let world = World::ruled(engine.address, vec![model("m", None)], rules);
         let mut client = open(&world).await;
         client.send(HI).await.unwrap();
-        hear(&mut client, |heard| heard.ends_with(END)).await;
-        let since = Instant::now();
-        let end = loop {
-            if let Some(says) = says
-                && client.send(says).await.is_err()
-            {
-                break client.rest(BOUND).await;
-            }
-            if let Some(rest) = client.rest(Duration::from_millis(200)).await {
-                break Some(rest);
-            }
-            assert!(since.elapsed() < BOUND, "{name}: it goes on for ever");
-        };
-        assert!(!String::from_utf8_lossy(&end.unwrap_or_default()).contains("nor this"), "{name}");
-        assert_eq!(heard.load(Ordering::SeqCst), HI.len(), "{name}: the engine hears no more");
+        let told = hear(&mut client, |heard| heard.ends_with(END)).await;
+        let so_far = said.load(Ordering::SeqCst);
+        let goes_on = || said.load(Ordering::SeqCst) > so_far + 5;
+        assert!(eventually(BOUND, goes_on).await, "{name}: the engine is cut off");
+        client.send(BYE).await.unwrap();
+        let heard = client.rest(BOUND).await.expect("it ends");
+        assert!(heard == told, "{name}: {} bytes", heard.len());
         assert!(eventually(BOUND, || world.at_rest()).await, "{name}");
+    }
+}
+
+/// Tells a session its end, and how long it goes on then with a client that says these words, one after the other, for
+/// ever if `on`.
+async fn lasts(name: &str, words: &[&[u8]], on: bool) -> Duration {
+    let (engine, heard) = engine(vec![done(500_000, 500_000), message("nor this")]).await;
+    let rules = limited("tokensPerMinute: 100");
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let mut client = open(&world).await;
+    client.send(HI).await.unwrap();
+    hear(&mut client, |heard| heard.ends_with(END)).await;
+    let since = Instant::now();
+    let mut words = words.iter().cycle().take(if on { usize::MAX } else { words.len() });
+    let end = loop {
+        if let Some(word) = words.next()
+            && client.send(word).await.is_err()
+        {
+            break client.rest(BOUND).await;
+        }
+        if let Some(rest) = client.rest(Duration::from_millis(100)).await {
+            break Some(rest);
+        }
+        assert!(since.elapsed() < BOUND, "{name}: it goes on for ever");
+    };
+    let lasted = since.elapsed();
+    assert!(!String::from_utf8_lossy(&end.unwrap_or_default()).contains("nor this"), "{name}");
+    assert_eq!(heard.load(Ordering::SeqCst), HI.len(), "{name}: the engine hears no more");
+    assert!(eventually(BOUND, || world.at_rest()).await, "{name}");
+    lasted
+}
+
+/// Neither the client nor the engine has to do anything for the end.
+#[tokio::test]
+async fn a_realtime_session_that_was_told_its_end_is_over_soon() {
+    let silent = lasts("silent", &[], false).await;
+    for (name, words) in [
+        ("polite", &[BYE][..]),
+        ("polite at the end of a message", &[&[HI, BYE].concat()]),
+        ("polite in pieces", &[&BYE[..3], &BYE[3..]]),
+    ] {
+        let lasted = lasts(name, words, false).await;
+        assert!(lasted * 2 < silent, "{name}: it was cut off after {lasted:?} of {silent:?}");
+    }
+    // What looks like an end is a mask.
+    let (head, masked) = HI.split_at(2);
+    let masked = [&[0x88, 0x82], &masked[2..]].concat();
+    for (name, words) in [("deaf", &[HI][..]), ("deaf in pieces", &[head, &masked])] {
+        let lasted = lasts(name, words, true).await;
+        assert!(lasted * 2 > silent, "{name}: it was cut off after {lasted:?} of {silent:?}");
     }
 }
 

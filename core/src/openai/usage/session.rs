@@ -40,6 +40,7 @@ impl SessionUsage {
         let mut behind = None;
         frames.look(bytes, |part| match part {
             Part::Text(text) => reader.look(text),
+            Part::Close => {}
             Part::End(end) => {
                 let usage = mem::replace(reader, UsageReader::new()).usage;
                 let tokens = [usage.prompt_tokens, usage.completion_tokens];
