@@ -78,6 +78,11 @@ impl Charged {
         }
     }
 
+    /// The engine that saw it has not begun with it, and says so.
+    pub(crate) fn unseen(&mut self) {
+        self.end = End::Unseen;
+    }
+
     /// It is charged so much; without effect where no engine saw it.
     pub(crate) fn used(&mut self, used: Used) {
         if let End::Used(end) = &mut self.end {

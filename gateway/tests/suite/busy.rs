@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flexinfer_core::fleet::Served;
+use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::routing::Strategy;
 use flexinfer_gateway::parts::Limits;
-use flexinfer_testkit::client::Client;
+use flexinfer_testkit::client::{Client, request};
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::{Action, Origin, answer};
 
-use crate::world::{BOUND, World, limits, model};
+use crate::limits::{chat, limited};
+use crate::world::{BOUND, Terms, World, limits, model};
 
 const CHAT: &str = "/v1/chat/completions";
 const ASK: &[u8] = br#"{"model":"m","prompt":"x"}"#;
@@ -123,4 +124,22 @@ async fn a_client_that_leaves_meanwhile_is_waited_for_no_more() {
     drop(client);
     assert!(eventually(BOUND, || world.at_rest()).await);
     assert_eq!(engine.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn rate_03_what_a_busy_engine_has_not_begun_is_not_spent_by_a_client_that_leaves() {
+    let engine = busy_for(2, answer(503, &[("Retry-After", "3600")], b"{}")).await;
+    let limits = Limits { busy: Duration::from_secs(7200), ..limits() };
+    let rules = limited("tokensPerMinute: 100, requestsPerMinute: 1");
+    let (fleet, _) = Fleet::build(vec![model("m", None)]);
+    let world = World::serve(engine.address, fleet, Terms { limits, rules, ..Terms::default() });
+    let body = br#"{"model":"m","max_tokens":100}"#;
+    let mut client = Client::connect(world.address).await.unwrap();
+    let key = [("Authorization", "Bearer alice")];
+    client.send(&request("POST", CHAT, &key, body)).await.unwrap();
+    assert!(eventually(BOUND, || engine.requests().len() == 2 && world.desk.held() == 0).await);
+    drop(client);
+    assert!(eventually(BOUND, || world.at_rest()).await);
+    let answer = chat(&world, body).await;
+    assert_eq!(answer.status(), 200, "{}", answer.text());
 }

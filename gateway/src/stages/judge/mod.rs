@@ -160,12 +160,16 @@ pub(crate) fn broken(
         return error;
     }
     if matches!(context.attempt.retry, Some(Retry::Later(_) | Retry::NotHere | Retry::Adapter)) {
+        not_begun(context);
         error.set_retry(true);
         return error;
     }
     let retry = once_more(parts, session, context, &error, kept);
     let again = retry.is_some();
     if again {
+        if retry == Some(Retry::Elsewhere) {
+            not_begun(context);
+        }
         context.attempt.retry = retry;
         context.attempt.replaced |= retry == Some(Retry::NewConnection);
         count_retry(context, "reset");
@@ -179,6 +183,13 @@ pub(crate) fn broken(
     }
     error.set_retry(again);
     error
+}
+
+/// Whoever leaves before another try has spent nothing.
+fn not_begun(context: &mut Context) {
+    if let Some(charged) = &mut context.ruled.charged {
+        charged.unseen();
+    }
 }
 
 /// How to try again what was under way when its connection broke.
