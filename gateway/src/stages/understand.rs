@@ -30,7 +30,16 @@ pub(crate) async fn understand(
     if operation.is_some_and(|operation| operation.model_at == ModelAt::Address) {
         return Ok(Understood::Opaque);
     }
-    let content_type = session.req_header().headers.get(CONTENT_TYPE);
+    let headers = &session.req_header().headers;
+    if operation.is_none()
+        && !arrived.received.is_empty()
+        && let Err(coded) = receive::readable(headers)
+    {
+        // Whatever it looks like is not what the engine will read.
+        context.ruled.unread = Some(Box::new(coded));
+        return Ok(Understood::Opaque);
+    }
+    let content_type = headers.get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let understood = if let Some(rest) = &arrived.rest {
         Ok(rest.understood())
@@ -47,8 +56,6 @@ pub(crate) async fn understand(
     // a limit that depends on it.
     let unread = match &understood {
         Ok(Understood::Json(_)) => None,
-        _ if arrived.received.is_empty() => None,
-        _ if let Err(coded) = receive::readable(&session.req_header().headers) => Some(coded),
         _ if !may_be_object(&arrived.received) => None,
         // Engines that do not look at content types would read it.
         Ok(_) => BodyKind::expect(ModelAt::Json, content_type).err(),

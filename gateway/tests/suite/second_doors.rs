@@ -159,6 +159,7 @@ async fn http_14_what_fits_into_no_context_fits_by_no_other_path() {
         (TYPE.1, "identity", form.as_bytes(), "invalid_multipart"),
         ("application/json", "gzip", b"\x1f\x8b\x08", "compressed_body"),
         ("application/octet-stream", "gzip", b"\x1f\x8b\x08", "compressed_body"),
+        ("application/json", "br", br#"{"prompt":"x","max_tokens":1}"#, "compressed_body"),
     ] {
         let headers = [("Content-Type", kind), ("Content-Encoding", coding)];
         let refused = ask(&world, "POST", "/model/m/invocations", &headers, body).await;
