@@ -26,7 +26,9 @@ impl Reconciler {
         }
         let mut finalizers = member.model.finalizers().to_vec();
         finalizers.push(keys::MODEL_FINALIZER.to_owned());
-        self.write_finalizers(member, &finalizers).await.map(|()| Wrote::Something)
+        let written = self.write_finalizers(member, &finalizers).await?;
+        self.world.wrote_model(written);
+        Ok(Wrote::Something)
     }
 
     /// Lets a Model go that was cleaned up.
@@ -37,10 +39,19 @@ impl Reconciler {
         let mut finalizers = member.model.finalizers().to_vec();
         finalizers.retain(|known| known != keys::MODEL_FINALIZER);
         let written = self.write_finalizers(member, &finalizers).await;
-        gone_is_well(written).map(|()| Wrote::Something)
+        // Without any it is gone already: the answer is the last that there is of it.
+        if let Some(written) = written.as_ref().ok().filter(|model| !model.finalizers().is_empty())
+        {
+            self.world.wrote_model(written.clone());
+        }
+        gone_is_well(written.map(drop)).map(|()| Wrote::Something)
     }
 
-    async fn write_finalizers(&self, member: &Member, finalizers: &[String]) -> Result<(), Error> {
+    async fn write_finalizers(
+        &self,
+        member: &Member,
+        finalizers: &[String],
+    ) -> Result<Model, Error> {
         let models: Api<Model> = self.writer.api(&member.id);
         // The version makes the server refuse a list that was read too long ago.
         let patch = Patch::Merge(json!({ "metadata": {
@@ -53,9 +64,7 @@ impl Reconciler {
         };
         let name = member.model.name_any();
         let write = models.patch(&name, &parameters, &patch);
-        let written = self.writer.guarded(format!("write the finalizers of {name}"), write).await?;
-        self.world.wrote_model(written);
-        Ok(())
+        self.writer.guarded(format!("write the finalizers of {name}"), write).await
     }
 
     pub(super) async fn apply_service(

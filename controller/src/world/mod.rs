@@ -4,6 +4,7 @@
 //! decision rests on an older sight of it.
 
 mod adapters;
+mod gone;
 mod index;
 mod leases;
 mod member;
@@ -128,39 +129,45 @@ impl World {
     /// The server's answer to a write of a Model.
     pub(crate) fn wrote_model(&self, model: Model) {
         let now = self.clock.now();
-        let woken = self.index.lock().see_model(model, now);
+        let woken = self.index.lock().wrote_model(model, now);
         self.wake(woken);
     }
 
     /// The server's answer to a write of a Deployment.
     pub(crate) fn wrote_deployment(&self, deployment: Deployment) {
-        let mut index = self.index.lock();
-        index.left(Kind::Deployment, deployment.clone());
-        index.see_deployment(deployment);
+        self.index.lock().wrote_deployment(deployment);
     }
 
     /// The server's answer to a write of a Service.
     pub(crate) fn wrote_service(&self, service: Service) {
-        let mut index = self.index.lock();
-        index.left(Kind::Service, service.clone());
-        index.see_service(service);
+        self.index.lock().wrote_service(service);
     }
 
     /// The server's answer to a write of an engine's files.
     pub(crate) fn wrote_files(&self, files: ConfigMap) {
-        let mut index = self.index.lock();
-        index.left(Kind::Files, files.clone());
-        index.see_files(files);
+        self.index.lock().wrote_files(files);
     }
 
     /// The server's answer to the making of a claim.
     pub(crate) fn wrote_claim(&self, claim: PersistentVolumeClaim) {
-        self.index.lock().see_claim(claim);
+        self.index.lock().wrote_claim(claim);
     }
 
     /// The server's answer to the making of a Job.
     pub(crate) fn wrote_job(&self, job: Job) {
-        self.index.lock().see_job(job);
+        self.index.lock().wrote_job(job);
+    }
+
+    /// A watch told of a Model.
+    #[cfg(test)]
+    pub(crate) fn saw_model(&self, model: Model) {
+        self.change(|index, now| index.see_model(model, now));
+    }
+
+    /// A watch told of a Model that is gone.
+    #[cfg(test)]
+    pub(crate) fn lost_model(&self, model: &ModelId) {
+        self.change(|index, _| index.forget_model(model));
     }
 
     /// A watch told of a Deployment that somebody else wrote.

@@ -1,7 +1,5 @@
 //! Which object this is, and whether a sight of it says anything that was not known.
 
-use std::sync::Arc;
-
 use flexinfer_core::ids::ModelId;
 use flexinfer_crds::Model;
 use flexinfer_crds::model::ModelStatus;
@@ -22,13 +20,6 @@ impl<K: Resource> Named for K {
 /// Which Model this is.
 pub(super) fn id_of(model: &Model) -> ModelId {
     ModelId::new(&model.namespace().unwrap_or_default(), &model.name_any())
-}
-
-/// Takes over a sight of an object, unless a later one is known.
-pub(super) fn renew<K: Resource>(known: &mut Option<Arc<K>>, seen: K) {
-    if known.as_deref().is_none_or(|known| !newer(known, &seen)) {
-        *known = Some(Arc::new(seen));
-    }
 }
 
 /// Whether `known` is a later sight of the same object than `seen`. Versions of one object count up.

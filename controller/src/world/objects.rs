@@ -6,8 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::{Resource, ResourceExt as _};
 
-use super::news::Named;
+use super::gone::Gone;
 
 /// What was made for a model. May be known before the model is.
 #[derive(Default)]
@@ -42,24 +43,78 @@ impl Objects {
             && self.pods.is_empty()
     }
 
-    /// Whether anything went.
-    pub(super) fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> bool {
-        let there = |object: &dyn Named| listed.contains(&object.place());
+    /// Whether any of a kind went, since it is not `listed`.
+    pub(super) fn keep(
+        &mut self,
+        kind: Kind,
+        listed: &BTreeSet<(String, String)>,
+        gone: &mut Gone,
+    ) -> bool {
         match kind {
-            Kind::Deployment => self.deployment.take_if(|known| !there(&**known)).is_some(),
-            Kind::Service => self.service.take_if(|known| !there(&**known)).is_some(),
-            Kind::Files => self.files.take_if(|known| !there(&**known)).is_some(),
-            Kind::Job => {
-                let before = self.jobs.len();
-                self.jobs.retain(|_, job| there(&**job));
-                before != self.jobs.len()
-            }
+            Kind::Deployment => keep_one(&mut self.deployment, listed, gone),
+            Kind::Service => keep_one(&mut self.service, listed, gone),
+            Kind::Files => keep_one(&mut self.files, listed, gone),
+            Kind::Job => keep_all(&mut self.jobs, listed, gone),
             Kind::Pod => {
-                let before = self.pods.len() + self.job_pods.len();
-                self.pods.retain(|_, pod| there(&**pod));
-                self.job_pods.retain(|_, pod| there(&**pod));
-                before != self.pods.len() + self.job_pods.len()
+                let pods = keep_all(&mut self.pods, listed, gone);
+                keep_all(&mut self.job_pods, listed, gone) || pods
             }
         }
+    }
+}
+
+fn keep_one<K: Resource>(
+    kept: &mut Option<Arc<K>>,
+    listed: &BTreeSet<(String, String)>,
+    gone: &mut Gone,
+) -> bool {
+    kept.take_if(|known| !gone.unless(&**known, listed)).is_some()
+}
+
+fn keep_all<K: Resource>(
+    kept: &mut BTreeMap<String, Arc<K>>,
+    listed: &BTreeSet<(String, String)>,
+    gone: &mut Gone,
+) -> bool {
+    let before = kept.len();
+    kept.retain(|_, known| gone.unless(&**known, listed));
+    before != kept.len()
+}
+
+/// Where objects of a kind are kept: the only one of a model's, or all by their names.
+pub(super) trait Kept<K> {
+    /// The one in whose place one of this name comes.
+    fn known(&self, name: &str) -> Option<&Arc<K>>;
+
+    fn put(&mut self, object: K);
+
+    fn remove(&mut self, name: &str);
+}
+
+impl<K> Kept<K> for Option<Arc<K>> {
+    fn known(&self, _: &str) -> Option<&Arc<K>> {
+        self.as_ref()
+    }
+
+    fn put(&mut self, object: K) {
+        *self = Some(Arc::new(object));
+    }
+
+    fn remove(&mut self, _: &str) {
+        *self = None;
+    }
+}
+
+impl<K: Resource> Kept<K> for BTreeMap<String, Arc<K>> {
+    fn known(&self, name: &str) -> Option<&Arc<K>> {
+        self.get(name)
+    }
+
+    fn put(&mut self, object: K) {
+        self.insert(object.name_any(), Arc::new(object));
+    }
+
+    fn remove(&mut self, name: &str) {
+        BTreeMap::remove(self, name);
     }
 }

@@ -36,7 +36,7 @@ async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
     deleted.metadata.deletion_timestamp = Some(now);
     deleted.metadata.resource_version = Some("2".to_owned());
     scene.server.put("models/m", serde_json::to_value(&deleted).unwrap());
-    scene.world.wrote_model(deleted);
+    scene.world.saw_model(deleted);
     scene.server.rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "kept")));
     let (tries, most) = tries(&scene, "models/m").await;
     assert!(tries <= most, "{tries} times");
@@ -47,4 +47,26 @@ async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
         model["metadata"]["finalizers"].as_array().is_some_and(Vec::is_empty)
     };
     assert!(eventually_async(Duration::from_secs(60), removed).await, "it is never let go");
+}
+
+#[tokio::test]
+async fn a_model_that_is_let_go_does_not_come_back_with_the_servers_answer() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    let mut deleted = model("m", &json!({ "backend": "simulator" }));
+    let now = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleted.metadata.deletion_timestamp = Some(now);
+    deleted.metadata.resource_version = Some("2".to_owned());
+    scene.server.put("models/m", serde_json::to_value(&deleted).unwrap());
+    scene.world.saw_model(deleted);
+    // The watch tells of the end before the answer to the write comes that was it.
+    let world = Arc::clone(&scene.world);
+    scene.server.rule(move |call| {
+        if call.writes("models/m") {
+            world.lost_model(&ModelId::new("default", "m"));
+        }
+        None
+    });
+    scene.pass().await;
+    assert_eq!(scene.server.writes("models/m"), 1, "it was not let go");
+    assert_eq!(scene.world.models(), 0, "a ghost");
 }

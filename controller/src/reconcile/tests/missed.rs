@@ -100,7 +100,7 @@ async fn an_engine_is_put_to_sleep_although_its_files_are_refused_in_that_pass()
     scene.world.remember(&id, Record { draining, ..Record::default() });
     let mut edited = model("m", &spec("/second"));
     (edited.metadata.generation, edited.metadata.resource_version) = (Some(2), Some("99".into()));
-    scene.world.wrote_model(edited);
+    scene.world.saw_model(edited);
     scene.server.rule(|call| {
         call.writes("configmaps/m-files").then(|| refusal(403, "Forbidden", "denied"))
     });
@@ -141,7 +141,7 @@ async fn a_finalizer_that_is_refused_is_told_and_the_model_begins_as_soon_as_it_
     let mut unheld = model("m", &json!({ "backend": "simulator" }));
     (unheld.metadata.finalizers, unheld.metadata.resource_version) = (None, Some("2".to_owned()));
     scene.server.put("models/m", serde_json::to_value(&unheld).unwrap());
-    scene.world.wrote_model(unheld);
+    scene.world.saw_model(unheld);
     scene
         .server
         .rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "no right")));

@@ -33,7 +33,7 @@ impl Scene {
         for (name, spec) in models {
             let model = model(name, spec);
             server.put(&format!("models/{name}"), serde_json::to_value(&model).unwrap());
-            world.wrote_model(model);
+            world.saw_model(model);
         }
         let image = |name: &str| (format!("FLEXINFER_{name}_IMAGE"), format!("{name}:1"));
         let images = Images::of(["SIMULATOR", "NODE"].map(image));

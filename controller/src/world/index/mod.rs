@@ -1,6 +1,7 @@
 //! The objects, put in one by one; each change answers which groups have to be looked at.
 
 mod bringers;
+mod made;
 mod questions;
 
 #[cfg(test)]
@@ -17,17 +18,16 @@ use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::progress::Progress;
 use flexinfer_core::planning::status::remembered;
 use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
-use flexinfer_crds::{LoRAAdapter, Model, keys};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Service};
-use kube::{Resource, ResourceExt as _};
+use flexinfer_crds::{LoRAAdapter, Model};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::ResourceExt as _;
 
 use super::adapters::Adapters;
+use super::gone::Gone;
 use super::leases::Leases;
 use super::member::Meaning;
 use super::names::Names;
-use super::news::{Named as _, busier, id_of, newer, renew, same_spec};
+use super::news::{busier, id_of, newer, same_spec};
 use super::nodes::Nodes;
 use super::objects::{Kind, Objects};
 use super::owner::Owner;
@@ -48,6 +48,7 @@ pub(super) struct Index {
     nodes: Nodes,
     names: Names,
     adapters: Adapters,
+    gone: Gone,
 }
 
 /// A Model and what is remembered of it.
@@ -99,6 +100,11 @@ impl Index {
     /// Takes over a Model. A report that only renews what was known wakes nobody.
     pub(super) fn see_model(&mut self, model: Model, now: Moment) -> Vec<GroupId> {
         let id = id_of(&model);
+        let mut woken = BTreeSet::new();
+        let another = |known: &Seen| known.model.metadata.uid != model.metadata.uid;
+        if self.models.get(&id).is_some_and(another) {
+            woken.extend(self.forget_model(&id));
+        }
         let known = self.models.get(&id);
         if known.is_some_and(|known| newer(&*known.model, &model)) {
             return Vec::new();
@@ -126,7 +132,6 @@ impl Index {
                 || record.draining.is_some()
                 || busier(known.model.status.as_ref(), model.status.as_ref())
         });
-        let mut woken = BTreeSet::new();
         if let Some(before) = before.filter(|before| *before != group) {
             self.leave(&before, &id);
             woken.insert(before);
@@ -140,6 +145,13 @@ impl Index {
             woken.insert(group);
         }
         woken.into_iter().collect()
+    }
+
+    /// The server's answer to a write of a Model. It may be gone by now: its last finalizer was taken from it, say.
+    pub(super) fn wrote_model(&mut self, model: Model, now: Moment) -> Vec<GroupId> {
+        let known = self.models.get(&id_of(&model));
+        let there = known.is_some_and(|known| known.model.metadata.uid == model.metadata.uid);
+        if there { self.see_model(model, now) } else { Vec::new() }
     }
 
     pub(super) fn forget_model(&mut self, id: &ModelId) -> Vec<GroupId> {
@@ -171,125 +183,6 @@ impl Index {
         }
         woken.extend(self.groups.keys().cloned());
         woken
-    }
-
-    /// Changes what is known of the objects of `object`'s model.
-    fn objects<K: Resource>(
-        &mut self,
-        object: K,
-        change: impl FnOnce(&mut Objects, K),
-    ) -> Vec<GroupId> {
-        let Some(owner) = Owner::of(&object) else { return Vec::new() };
-        let objects = self.objects.entry(owner.clone()).or_default();
-        change(objects, object);
-        if objects.empty() {
-            self.objects.remove(&owner);
-        }
-        self.group(&owner)
-    }
-
-    pub(super) fn see_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
-        self.objects(deployment, |objects, deployment| {
-            renew(&mut objects.deployment, deployment);
-        })
-    }
-
-    /// The server's answer to this process's own write was this version of the object.
-    pub(super) fn left<K: Resource>(&mut self, kind: Kind, object: K) {
-        self.objects(object, |objects, object| {
-            objects.left.extend(object.resource_version().map(|version| (kind, version)));
-        });
-    }
-
-    pub(super) fn forget_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
-        self.objects(deployment, |objects, _| objects.deployment = None)
-    }
-
-    pub(super) fn see_service(&mut self, service: Service) -> Vec<GroupId> {
-        self.objects(service, |objects, service| {
-            renew(&mut objects.service, service);
-        })
-    }
-
-    pub(super) fn forget_service(&mut self, service: Service) -> Vec<GroupId> {
-        self.objects(service, |objects, _| objects.service = None)
-    }
-
-    pub(super) fn see_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
-        self.objects(files, |objects, files| renew(&mut objects.files, files))
-    }
-
-    pub(super) fn forget_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
-        self.objects(files, |objects, _| objects.files = None)
-    }
-
-    /// Any claim of a namespace, since a Model may name one that somebody else made.
-    pub(super) fn see_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
-        let (namespace, name) = claim.place();
-        let claims = Arc::make_mut(self.claims.entry(namespace.clone()).or_default());
-        if claims.get(&name).is_none_or(|known| !newer(&**known, &claim)) {
-            claims.insert(name, Arc::new(claim));
-        }
-        self.groups_in(&namespace)
-    }
-
-    pub(super) fn forget_claim(&mut self, claim: &PersistentVolumeClaim) -> Vec<GroupId> {
-        let (namespace, name) = claim.place();
-        if let Some(claims) = self.claims.get_mut(&namespace) {
-            Arc::make_mut(claims).remove(&name);
-        }
-        self.groups_in(&namespace)
-    }
-
-    /// Forgets the claims that are not `listed`.
-    pub(super) fn keep_claims(&mut self, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
-        for (namespace, claims) in &mut self.claims {
-            let there = |name: &String| listed.contains(&(namespace.clone(), name.clone()));
-            Arc::make_mut(claims).retain(|name, _| there(name));
-        }
-        self.groups.keys().cloned().collect()
-    }
-
-    pub(super) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
-        self.objects(job, |objects, job| {
-            let name = job.name_any();
-            if objects.jobs.get(&name).is_none_or(|known| !newer(&**known, &job)) {
-                objects.jobs.insert(name, Arc::new(job));
-            }
-        })
-    }
-
-    pub(super) fn forget_job(&mut self, job: Job) -> Vec<GroupId> {
-        self.objects(job, |objects, job| {
-            objects.jobs.remove(&job.name_any());
-        })
-    }
-
-    pub(super) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
-        self.objects(pod, |objects, pod| {
-            let of_job = pod.labels().contains_key(keys::CACHE);
-            let pods = if of_job { &mut objects.job_pods } else { &mut objects.pods };
-            let name = pod.name_any();
-            if pods.get(&name).is_none_or(|known| !newer(&**known, &pod)) {
-                pods.insert(name, Arc::new(pod));
-            }
-        })
-    }
-
-    /// The server's answer to a change of an engine's pod. It may be gone by now.
-    pub(super) fn changed_pod(&mut self, pod: Pod) {
-        let known =
-            Owner::of(&pod).and_then(|owner| self.objects.get(&owner)?.pods.get(&pod.name_any()));
-        if known.is_some_and(|known| known.metadata.uid == pod.metadata.uid) {
-            self.see_pod(pod);
-        }
-    }
-
-    pub(super) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
-        self.objects(pod, |objects, pod| {
-            objects.pods.remove(&pod.name_any());
-            objects.job_pods.remove(&pod.name_any());
-        })
     }
 
     pub(super) fn see_node(&mut self, node: &Node) -> Vec<GroupId> {
@@ -360,17 +253,5 @@ impl Index {
         let changed = *self.results != results;
         self.results = Arc::new(results);
         self.all_if(changed)
-    }
-
-    /// Forgets the objects of a kind that are not among those `listed` under namespace and name.
-    pub(super) fn keep(&mut self, kind: Kind, listed: &BTreeSet<(String, String)>) -> Vec<GroupId> {
-        let mut changed = Vec::new();
-        for (owner, objects) in &mut self.objects {
-            if objects.keep(kind, listed) {
-                changed.push(owner.clone());
-            }
-        }
-        self.objects.retain(|_, objects| !objects.empty());
-        changed.iter().flat_map(|owner| self.group(owner)).collect()
     }
 }

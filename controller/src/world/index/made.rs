@@ -1,0 +1,214 @@
+//! What is made for Models: as watches tell of it, and as the server answers writes. Of both the later one counts, and
+//! an answer brings nothing back of whose end a watch has told before.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use flexinfer_core::ids::GroupId;
+use flexinfer_crds::keys;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use kube::{Resource, ResourceExt as _};
+
+use super::Index;
+use crate::world::news::{Named as _, newer};
+use crate::world::objects::{Kept, Kind, Objects};
+use crate::world::owner::Owner;
+
+/// Which of a model's objects these are.
+type Slot<S> = fn(&mut Objects) -> &mut S;
+
+impl Index {
+    pub(in crate::world) fn see_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
+        self.see(deployment, |objects| &mut objects.deployment)
+    }
+
+    pub(in crate::world) fn wrote_deployment(&mut self, deployment: Deployment) {
+        self.wrote(Some(Kind::Deployment), deployment, |objects| &mut objects.deployment);
+    }
+
+    pub(in crate::world) fn forget_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
+        self.forget(&deployment, |objects| &mut objects.deployment)
+    }
+
+    pub(in crate::world) fn see_service(&mut self, service: Service) -> Vec<GroupId> {
+        self.see(service, |objects| &mut objects.service)
+    }
+
+    pub(in crate::world) fn wrote_service(&mut self, service: Service) {
+        self.wrote(Some(Kind::Service), service, |objects| &mut objects.service);
+    }
+
+    pub(in crate::world) fn forget_service(&mut self, service: Service) -> Vec<GroupId> {
+        self.forget(&service, |objects| &mut objects.service)
+    }
+
+    pub(in crate::world) fn see_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
+        self.see(files, |objects| &mut objects.files)
+    }
+
+    pub(in crate::world) fn wrote_files(&mut self, files: ConfigMap) {
+        self.wrote(Some(Kind::Files), files, |objects| &mut objects.files);
+    }
+
+    pub(in crate::world) fn forget_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
+        self.forget(&files, |objects| &mut objects.files)
+    }
+
+    pub(in crate::world) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
+        self.see(job, |objects| &mut objects.jobs)
+    }
+
+    pub(in crate::world) fn wrote_job(&mut self, job: Job) {
+        self.wrote(None, job, |objects| &mut objects.jobs);
+    }
+
+    pub(in crate::world) fn forget_job(&mut self, job: Job) -> Vec<GroupId> {
+        self.forget(&job, |objects| &mut objects.jobs)
+    }
+
+    pub(in crate::world) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
+        let of_job = pod.labels().contains_key(keys::CACHE);
+        let slot: Slot<_> = if of_job { |all| &mut all.job_pods } else { |all| &mut all.pods };
+        self.take(pod, slot)
+    }
+
+    /// The server's answer to a change of an engine's pod. It may be gone by now.
+    pub(in crate::world) fn changed_pod(&mut self, pod: Pod) {
+        let known =
+            Owner::of(&pod).and_then(|owner| self.objects.get(&owner)?.pods.get(&pod.name_any()));
+        if known.is_some_and(|known| known.metadata.uid == pod.metadata.uid) {
+            self.see_pod(pod);
+        }
+    }
+
+    pub(in crate::world) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
+        self.lose(&pod, |objects| &mut objects.job_pods);
+        self.lose(&pod, |objects| &mut objects.pods)
+    }
+
+    /// Any claim of a namespace, since a Model may name one that somebody else made.
+    pub(in crate::world) fn see_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
+        self.gone.is_there(&claim);
+        self.take_claim(claim)
+    }
+
+    pub(in crate::world) fn wrote_claim(&mut self, claim: PersistentVolumeClaim) {
+        if !self.gone.holds(&claim) {
+            self.take_claim(claim);
+        }
+    }
+
+    fn take_claim(&mut self, claim: PersistentVolumeClaim) -> Vec<GroupId> {
+        let (namespace, name) = claim.place();
+        let claims = Arc::make_mut(self.claims.entry(namespace.clone()).or_default());
+        let known = claims.get(&name);
+        if known.is_none_or(|known| !newer(&**known, &claim)) {
+            if let Some(other) = known.filter(|known| known.metadata.uid != claim.metadata.uid) {
+                self.gone.note(&**other);
+            }
+            claims.insert(name, Arc::new(claim));
+        }
+        self.groups_in(&namespace)
+    }
+
+    pub(in crate::world) fn forget_claim(&mut self, claim: &PersistentVolumeClaim) -> Vec<GroupId> {
+        let (namespace, name) = claim.place();
+        self.gone.note(claim);
+        if let Some(claims) = self.claims.get_mut(&namespace) {
+            let known = claims.get(&name);
+            if known.is_some_and(|known| known.metadata.uid == claim.metadata.uid) {
+                Arc::make_mut(claims).remove(&name);
+            }
+            if claims.is_empty() {
+                self.claims.remove(&namespace);
+            }
+        }
+        self.groups_in(&namespace)
+    }
+
+    /// Forgets the claims that are not `listed`.
+    pub(in crate::world) fn keep_claims(
+        &mut self,
+        listed: &BTreeSet<(String, String)>,
+    ) -> Vec<GroupId> {
+        let gone = &mut self.gone;
+        self.claims.retain(|_, claims| {
+            Arc::make_mut(claims).retain(|_, claim| gone.unless(&**claim, listed));
+            !claims.is_empty()
+        });
+        self.groups.keys().cloned().collect()
+    }
+
+    /// Forgets the objects of a kind that are not among those `listed` under namespace and name.
+    pub(in crate::world) fn keep(
+        &mut self,
+        kind: Kind,
+        listed: &BTreeSet<(String, String)>,
+    ) -> Vec<GroupId> {
+        let mut changed = Vec::new();
+        for (owner, objects) in &mut self.objects {
+            if objects.keep(kind, listed, &mut self.gone) {
+                changed.push(owner.clone());
+            }
+        }
+        self.objects.retain(|_, objects| !objects.empty());
+        changed.iter().flat_map(|owner| self.group(owner)).collect()
+    }
+
+    /// A watch tells of an object.
+    fn see<K: Resource, S: Kept<K>>(&mut self, object: K, slot: Slot<S>) -> Vec<GroupId> {
+        self.gone.is_there(&object);
+        self.take(object, slot)
+    }
+
+    /// The server's answer to this process's own write of an object: as which version it was left, if it is of a
+    /// `kind` of which that is asked.
+    fn wrote<K: Resource, S: Kept<K>>(&mut self, kind: Option<Kind>, object: K, slot: Slot<S>) {
+        if self.gone.holds(&object) {
+            return;
+        }
+        let (owner, left) = (Owner::of(&object), kind.zip(object.resource_version()));
+        self.take(object, slot);
+        if let Some(objects) = owner.and_then(|owner| self.objects.get_mut(&owner)) {
+            objects.left.extend(left);
+        }
+    }
+
+    /// Takes over a sight of an object, unless a later one is known. Another one of its name is gone.
+    fn take<K: Resource, S: Kept<K>>(&mut self, object: K, slot: Slot<S>) -> Vec<GroupId> {
+        let Some(owner) = Owner::of(&object) else { return Vec::new() };
+        let kept = slot(self.objects.entry(owner.clone()).or_default());
+        let known = kept.known(&object.name_any());
+        if known.is_none_or(|known| !newer(&**known, &object)) {
+            let other = known.filter(|known| known.meta().uid != object.meta().uid);
+            if let Some(other) = other.filter(|other| other.meta().name == object.meta().name) {
+                self.gone.note(&**other);
+            }
+            kept.put(object);
+        }
+        self.group(&owner)
+    }
+
+    /// A watch tells that an object is no more.
+    fn forget<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
+        self.gone.note(object);
+        self.lose(object, slot)
+    }
+
+    /// What has come in its place meanwhile stays.
+    fn lose<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
+        let Some(owner) = Owner::of(object) else { return Vec::new() };
+        if let Some(objects) = self.objects.get_mut(&owner) {
+            let (kept, name) = (slot(objects), object.name_any());
+            if kept.known(&name).is_some_and(|known| known.meta().uid == object.meta().uid) {
+                kept.remove(&name);
+            }
+            if objects.empty() {
+                self.objects.remove(&owner);
+            }
+        }
+        self.group(&owner)
+    }
+}
