@@ -89,9 +89,13 @@ impl Reconciler {
         (wish, writers): (&str, Option<BTreeSet<String>>),
         PutBack { kind: named, name, undone }: PutBack<'_>,
     ) {
-        let now = self.world.clock.now();
+        let (now, absent) = (self.world.clock.now(), writers.is_none());
         let put_backs = contest.wrote(wish, writers, now);
-        let dispute = Dispute::of((named, name), undone, put_backs, now);
+        let dispute = if absent && undone.is_empty() {
+            Dispute::of_deletions((named, name), put_backs, now)
+        } else {
+            Dispute::of((named, name), undone, put_backs, now)
+        };
         tracing::debug!(model = %member.id, kind = named, name, put_backs, "written");
         if let Some(told) = dispute.as_ref().and_then(|dispute| dispute.told(now)) {
             tracing::warn!(model = %member.id, told, put_backs, "put back");

@@ -24,6 +24,15 @@ fn meddle(scene: &Scene, manager: &str) {
     });
 }
 
+/// Reason and message of the condition `Applied` of the Model `m`.
+fn applied(scene: &Scene) -> (String, String) {
+    let status = scene.status_of("m").unwrap();
+    let conditions = status["conditions"].as_array().unwrap();
+    let told = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
+    let text = |key: &str| told[key].as_str().unwrap().to_owned();
+    (text("reason"), text("message"))
+}
+
 #[tokio::test]
 async fn what_another_writes_again_and_again_is_put_back_ever_less_often_and_told() {
     let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
@@ -47,11 +56,8 @@ async fn what_another_writes_again_and_again_is_put_back_ever_less_often_and_tol
     assert!(put_back >= 1 && put_back <= most, "{put_back} times in {:?}", begun.elapsed());
 
     scene.pass().await;
-    let status = scene.status_of("m").unwrap();
-    let conditions = status["conditions"].as_array().unwrap();
-    let told = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
-    assert_eq!(told["reason"], "FieldConflict");
-    let message = told["message"].as_str().unwrap();
+    let (reason, message) = applied(&scene);
+    assert_eq!(reason, "FieldConflict");
     assert!(message.contains(&format!("kyverno wrote {field}")), "{message}");
 }
 
@@ -120,6 +126,22 @@ async fn what_a_person_deletes_is_made_again_at_once_although_a_program_changes_
     deleted(&scene);
     scene.pass().await;
     assert!(scene.server.object("deployments/m").is_some(), "made at once");
+}
+
+#[tokio::test]
+async fn what_is_deleted_again_and_again_is_told_as_that_and_not_as_changed() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    let told = async || {
+        if scene.server.object("deployments/m").is_some() {
+            deleted(&scene);
+        }
+        scene.pass().await;
+        applied(&scene).0 == "FieldConflict"
+    };
+    assert!(eventually_async(Duration::from_secs(60), told).await, "it is never told");
+    let (_, message) = applied(&scene);
+    assert!(message.starts_with("Deployment `m` is deleted again and again"), "{message}");
 }
 
 #[tokio::test]

@@ -58,6 +58,17 @@ impl Dispute {
         Some(Self::new(&told, now))
     }
 
+    /// That an object of this kind and name, which somebody had deleted, was made anew now, for so many times in a row;
+    /// `None` where that does not go on. Who deletes what is gone, nothing tells.
+    pub fn of_deletions((kind, name): (&str, &str), times: u32, now: Moment) -> Option<Self> {
+        let ours = ours();
+        let told = format!(
+            "{kind} `{name}` is deleted again and again. It is made anew each time, at most ten seconds later: delete the \
+             Model instead, or keep who does it from what has the label {ours}; the API server's audit log names them"
+        );
+        (times >= MANY).then(|| Self::new(&told, now))
+    }
+
     /// What is told of it, as long as that is.
     pub fn told(&self, now: Moment) -> Option<&str> {
         (now < self.until).then_some(self.message.as_str())
@@ -71,8 +82,6 @@ impl Dispute {
 
 /// What to do where it goes on.
 fn instead(others: &[(String, String)]) -> String {
-    let keep = "keep it from what has the label";
-    let (label, flexinfer) = (keys::MANAGED_BY, keys::MANAGED_BY_FLEXINFER);
     let scaled = others.iter().any(|(_, field)| field == ".spec.replicas");
     let annotation = keys::AUTOSCALER;
     let or = if scaled {
@@ -80,5 +89,10 @@ fn instead(others: &[(String, String)]) -> String {
     } else {
         String::new()
     };
-    format!("{keep} `{label}: {flexinfer}`{or}")
+    format!("keep it from what has the label {}{or}", ours())
+}
+
+/// The label of all that is this controller's.
+fn ours() -> String {
+    format!("`{}: {}`", keys::MANAGED_BY, keys::MANAGED_BY_FLEXINFER)
 }

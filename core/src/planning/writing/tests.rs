@@ -132,3 +132,19 @@ fn a_dispute_names_who_wrote_which_field_and_what_to_do() {
     assert_eq!(told(&[], 1), None);
     assert!(told(&[], 3).unwrap().contains("it is not known who"));
 }
+
+#[test]
+fn what_is_deleted_again_and_again_is_told_as_that() {
+    let told = |name: &str, times| {
+        let dispute = Dispute::of_deletions(("Deployment", name), times, at(0))?;
+        dispute.told(at(1)).map(str::to_owned)
+    };
+    assert_eq!(told("m", 2), None, "it is a person's remedy too");
+    assert_eq!(
+        told("m", 3).unwrap(),
+        "Deployment `m` is deleted again and again. It is made anew each time, at most ten seconds later: delete the \
+         Model instead, or keep who does it from what has the label `app.kubernetes.io/managed-by: flexinfer`; the API \
+         server's audit log names them"
+    );
+    assert!(told(&"m".repeat(63), 3).unwrap().ends_with("names them"), "what to do is cut off");
+}
