@@ -96,6 +96,8 @@ pub enum ConditionReason {
     Applied,
     /// Somebody else wrote fields of the model's objects; they were put back.
     FieldConflict,
+    /// An object of the model is being deleted and does not go; it is made again when it is gone.
+    BeingDeleted,
     /// The API server does not take an object of the model.
     Refused,
     /// Something that is not the model's has the name of an object that it needs.

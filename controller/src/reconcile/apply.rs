@@ -206,7 +206,8 @@ impl Reconciler {
         Scaling { replicas, version, dry_run }: Scaling,
     ) -> Result<Wrote, Error> {
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
-        if there.spec.replicas == Some(replicas) {
+        // Nobody scales what is being deleted: Kubernetes does nothing about its replicas any more.
+        if there.spec.replicas == Some(replicas) || is_going(there) {
             return Ok(Wrote::Nothing);
         }
         let deployments: Api<Deployment> = self.writer.api(&member.id);

@@ -21,6 +21,7 @@ use std::time::Duration;
 use flexinfer_core::ids::GroupId;
 use flexinfer_core::planning::objects::Settings;
 use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, plan};
+use flexinfer_core::planning::writing::Going;
 use flexinfer_telemetry::traces::Tracer;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -172,7 +173,17 @@ fn seen(member: &Member) -> Seen<'_> {
         name_conflict: member.name_conflict.as_deref(),
         writing: &member.writing,
         dispute: member.dispute.as_ref(),
+        going: going(member),
         progress: member.progress.as_ref(),
         record: member.record.clone(),
     }
+}
+
+/// What of its objects is being deleted.
+fn going(member: &Member) -> Vec<Going> {
+    let deployment = member.deployment.iter().map(|there| ("Deployment", &there.metadata));
+    let service = member.service.iter().map(|there| ("Service", &there.metadata));
+    let files = member.files.iter().map(|there| ("ConfigMap", &there.metadata));
+    let all = deployment.chain(service).chain(files);
+    all.filter_map(|(kind, there)| Going::of(kind, there)).collect()
 }

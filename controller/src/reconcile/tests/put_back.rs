@@ -128,6 +128,50 @@ async fn what_a_person_deletes_is_made_again_at_once_although_a_program_changes_
     assert!(scene.server.object("deployments/m").is_some(), "made at once");
 }
 
+/// The Deployment `m` is being deleted, and these finalizers keep it.
+fn going(scene: &Scene, finalizers: &[&str]) {
+    scene.changed("deployments/m", |object| {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["finalizers"] = json!(finalizers);
+    });
+}
+
+#[tokio::test]
+async fn what_is_being_deleted_is_not_scaled_nor_is_that_counted() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    going(&scene, &["vendor.example/hold"]);
+    let sight = scene.world.sight(&scene.group).unwrap();
+    let member = &sight.members[0];
+    let deployment = Box::new(member.deployment.as_deref().unwrap().clone());
+    let before = scene.server.writes("deployments/m");
+    for wanted in [
+        WantedEngine::Scaled(1),
+        WantedEngine::ScaledElsewhere { deployment: deployment.clone(), step: Some(1) },
+        WantedEngine::Scaled(1),
+    ] {
+        scene.reconciler.apply_engine(member, wanted).await.unwrap();
+    }
+    assert_eq!(scene.server.writes("deployments/m"), before);
+    let later = scene.world.sight(&scene.group).unwrap();
+    assert_eq!(later.members[0].contests, member.contests, "it is counted");
+}
+
+#[tokio::test]
+async fn what_is_kept_from_going_by_somebody_elses_finalizer_is_told_until_it_is_gone() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    going(&scene, &["vendor.example/hold"]);
+    scene.pass().await;
+    let (reason, message) = applied(&scene);
+    assert_eq!(reason, "BeingDeleted");
+    assert!(message.contains("`vendor.example/hold`"), "{message}");
+    deleted(&scene);
+    scene.pass().await;
+    scene.pass().await;
+    assert_eq!(applied(&scene).0, "Applied");
+}
+
 #[tokio::test]
 async fn what_is_deleted_again_and_again_is_told_as_that_and_not_as_changed() {
     let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
@@ -148,10 +192,7 @@ async fn what_is_deleted_again_and_again_is_told_as_that_and_not_as_changed() {
 async fn what_is_being_deleted_is_not_written_nor_counted_and_is_made_again_when_it_is_gone() {
     let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
     scene.pass().await;
-    scene.changed("deployments/m", |object| {
-        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        object["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
-    });
+    going(&scene, &["foregroundDeletion"]);
     let written = scene.server.writes("deployments/m");
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(1500) {

@@ -1,7 +1,9 @@
-//! The pods of one member that go: those that end already, and those whose nodes do.
+//! What goes of one member: pods that end already, those whose nodes do, and objects that somebody deletes.
+
+use flexinfer_crds::conditions::ConditionReason;
 
 use super::objects::{Drawn, scaled_elsewhere};
-use super::{Engine, Observed, Seen};
+use super::{Engine, Observed, Seen, deleted_at};
 use crate::moment::Moment;
 use crate::planning::group::Verdict;
 use crate::planning::model::unmade;
@@ -9,6 +11,7 @@ use crate::planning::moving::{self, Moving, moving};
 use crate::planning::objects::{ends_first, revision};
 use crate::planning::pruning::Leftover;
 use crate::planning::releasing::{self, releasing};
+use crate::planning::writing::Going;
 
 /// Pods that need wait no longer, and when the next one will be.
 pub(super) fn released(
@@ -49,4 +52,22 @@ pub(super) fn moved(
         ends_first: member.deployment.is_some_and(ends_first),
     };
     moving(member.pods.iter().copied(), owner)
+}
+
+/// What is told of what others do to its objects: that some are being deleted and do not go, or who writes them too.
+/// Those of a Model that goes itself, go with it.
+pub(super) fn meddled(member: &Seen<'_>, now: Moment) -> Option<(ConditionReason, String)> {
+    let stays = deleted_at(member.model).is_none();
+    let kept: Vec<String> =
+        member.going.iter().filter(|_| stays).filter_map(|going| going.told(now)).collect();
+    if !kept.is_empty() {
+        return Some((ConditionReason::BeingDeleted, kept.join("; ")));
+    }
+    let told = member.dispute.and_then(|dispute| dispute.told(now))?;
+    Some((ConditionReason::FieldConflict, told.to_owned()))
+}
+
+/// When the next of them is told.
+pub(super) fn told_at(member: &Seen<'_>, now: Moment) -> Option<Moment> {
+    member.going.iter().map(Going::until).filter(|until| *until > now).min()
 }

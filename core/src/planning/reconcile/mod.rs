@@ -88,8 +88,11 @@ fn looks_again(
     let (_, leftover) = pruning(member.pods.iter().copied(), observed.now);
     let refused = member.writing.next_try(observed.now);
     let over = member.dispute.map(Dispute::until).filter(|until| *until > observed.now);
+    let going = going::told_at(member, observed.now);
     let removed = drawn.memory.look_again(member, observed.now);
-    waits.chain([leftover, drawn.pressure.look_again, refused, over, removed].into_iter().flatten())
+    waits.chain(
+        [leftover, drawn.pressure.look_again, refused, over, going, removed].into_iter().flatten(),
+    )
 }
 
 fn engine(member: &Seen<'_>, drawn: &Drawn) -> Engine {
@@ -165,7 +168,7 @@ fn want(
         unfilled: unfilled.as_ref(),
         doubts: &doubts,
         writing: member.writing,
-        dispute: member.dispute,
+        meddled: going::meddled(member, observed.now),
         name_conflict: member.name_conflict,
         engine,
         verdict: verdict.as_ref(),

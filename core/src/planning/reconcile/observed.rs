@@ -17,7 +17,7 @@ use crate::planning::model::Demand;
 use crate::planning::objects::{Adapters, Settings};
 use crate::planning::placing::Cluster;
 use crate::planning::progress::Progress;
-use crate::planning::writing::{Dispute, Writing};
+use crate::planning::writing::{Dispute, Going, Writing};
 
 /// One model, as it was observed.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub struct Seen<'a> {
     pub writing: &'a Writing,
     /// Who else writes them.
     pub dispute: Option<&'a Dispute>,
+    /// Those of them that are being deleted.
+    pub going: Vec<Going>,
     /// What a pod says that brings its weights.
     pub progress: Option<&'a Progress>,
     /// What was remembered of it.

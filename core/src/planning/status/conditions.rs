@@ -120,9 +120,8 @@ fn cached(situation: &Situation<'_>) -> Finding {
 
 fn applied(situation: &Situation<'_>) -> Finding {
     let kind = ConditionType::Applied;
-    let dispute = situation.dispute.and_then(|dispute| dispute.told(situation.now));
-    let dispute = || Some((ConditionReason::FieldConflict.into(), dispute?.to_owned()));
-    match situation.writing.trouble(situation.cached.is_some()).or_else(dispute) {
+    let meddled = || situation.meddled.clone().map(|(reason, message)| (reason.into(), message));
+    match situation.writing.trouble(situation.cached.is_some()).or_else(meddled) {
         None => met(kind, ConditionReason::Applied, "its objects are as they shall be"),
         Some((reason, message)) => Finding { kind, holds: false, reason, message },
     }

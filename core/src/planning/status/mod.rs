@@ -30,7 +30,7 @@ use crate::planning::model::Engine;
 use crate::planning::placing::Doubt;
 use crate::planning::progress::Told;
 use crate::planning::time::{moment, time};
-use crate::planning::writing::{Dispute, Writing};
+use crate::planning::writing::Writing;
 use crate::sharing::Turn;
 
 /// A foreseen moment that moves by less than this is not worth a write.
@@ -62,8 +62,8 @@ pub struct Situation<'a> {
     pub doubts: &'a [Doubt],
     /// What of its objects was not taken.
     pub writing: &'a Writing,
-    /// Who else writes them.
-    pub dispute: Option<&'a Dispute>,
+    /// What somebody else does to them: the reason of the condition and its message.
+    pub meddled: Option<(ConditionReason, String)>,
     /// Who else claims one of its names, in a sentence.
     pub name_conflict: Option<&'a str>,
     /// Its engine.

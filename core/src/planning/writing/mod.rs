@@ -3,6 +3,7 @@
 
 mod contest;
 mod dispute;
+mod going;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use crate::moment::Moment;
 
 pub use contest::Contest;
 pub use dispute::Dispute;
+pub use going::Going;
 
 /// The first wait after a write that was not taken; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

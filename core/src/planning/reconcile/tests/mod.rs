@@ -33,7 +33,7 @@ use crate::planning::placing::{Cluster, Offer};
 use crate::planning::progress::Progress;
 use crate::planning::pruning::Leftover;
 use crate::planning::time::time;
-use crate::planning::writing::{Part, Writing};
+use crate::planning::writing::{Going, Part, Writing};
 
 fn at(seconds: u64) -> Moment {
     Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
@@ -58,6 +58,7 @@ struct Member {
     adapters: Adapters,
     writing: Writing,
     dispute: Option<Dispute>,
+    going: Vec<Going>,
     progress: Option<Progress>,
     record: Record,
 }
@@ -90,6 +91,7 @@ fn member(name: &str, spec: ModelSpec) -> Member {
         adapters: Adapters::default(),
         writing: Writing::default(),
         dispute: None,
+        going: Vec::new(),
         progress: None,
         record: Record::default(),
     }
@@ -111,6 +113,10 @@ fn settings() -> Settings {
 }
 
 fn planned_at(member: &Member, now: u64) -> Wanted {
+    whole_plan(member, now).wanted.remove(0)
+}
+
+fn whole_plan(member: &Member, now: u64) -> Plan {
     let group = member
         .effective
         .as_ref()
@@ -131,6 +137,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
             name_conflict: None,
             writing: &member.writing,
             dispute: member.dispute.as_ref(),
+            going: member.going.clone(),
             progress: member.progress.as_ref(),
             record: member.record.clone(),
         }],
@@ -146,7 +153,7 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
         settings: &settings(),
         now: at(now),
     };
-    plan(&observed).wanted.remove(0)
+    plan(&observed)
 }
 
 fn planned(member: &Member) -> Wanted {

@@ -129,6 +129,52 @@ fn who_else_writes_a_models_objects_is_told_for_a_while_and_keeps_nothing_from_r
     assert_eq!(condition(&later.status, ConditionType::Applied), ("True", "Applied"));
 }
 
+/// A Deployment that somebody has deleted in second 0, with these finalizers.
+fn going(finalizers: &[&str]) -> Going {
+    let meta = json!({
+        "name": "m", "deletionTimestamp": serde_json::to_value(time(at(0))).unwrap(),
+        "finalizers": finalizers,
+    });
+    Going::of("Deployment", &serde_json::from_value(meta).unwrap()).unwrap()
+}
+
+#[test]
+fn an_object_that_is_being_deleted_and_does_not_go_is_told_with_what_to_do() {
+    let mut model = serving(json!({ "backend": "simulator" }));
+    let applied = |model: &Member, now| {
+        let status = planned_at(model, now).status;
+        let found = status.conditions.into_iter().find(|found| found.type_ == "Applied").unwrap();
+        (found.reason, found.message)
+    };
+    model.going = vec![going(&["foregroundDeletion", "vendor.example/hold"])];
+    assert_eq!(applied(&model, 29).0, "Applied", "it may only take a moment");
+    let (reason, message) = applied(&model, 30);
+    assert_eq!(reason, "BeingDeleted");
+    assert_eq!(
+        message,
+        "until the Deployment `m` is gone no edit of the Model reaches it; it has been deleted at 1970-01-12T13:46:40Z \
+         and is kept by the finalizer `vendor.example/hold`: see to whoever has to remove that, or do it by `kubectl \
+         edit deployment m`"
+    );
+    model.going = vec![going(&["foregroundDeletion"])];
+    let (_, message) = applied(&model, 30);
+    assert!(
+        message.ends_with(
+            "waits until its pods have ended: delete those of lost nodes with `--force`"
+        )
+    );
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    assert_eq!(applied(&model, 30).0, "Applied", "it goes with its Model");
+}
+
+#[test]
+fn an_object_that_is_being_deleted_is_looked_at_again_when_it_is_to_be_told() {
+    let mut model = simulated("m");
+    assert_eq!(whole_plan(&model, 3).revisit, None);
+    model.going = vec![going(&["vendor.example/hold"])];
+    assert_eq!(whole_plan(&model, 3).revisit, Some(at(30)));
+}
+
 #[test]
 fn an_engine_serves_on_until_its_new_weights_are_there_although_an_edit_before_was_refused() {
     let mut model = serving_with_another_source();

@@ -111,7 +111,8 @@ fn failed() -> Case {
 fn a_failure_is_told_beside_what_is_wrong_otherwise() {
     let loading = Case::new(Standing::Holding).loading();
     let mut disputed = failed();
-    disputed.dispute = Some(Dispute::new("kyverno wrote .spec.template", at(10)));
+    let said = "kyverno wrote .spec.template".to_owned();
+    disputed.meddled = Some((ConditionReason::FieldConflict, said));
     assert_eq!(told(Some(&loading), &disputed), ["Failed", "FieldConflict"]);
     let mut unmeasured = failed();
     unmeasured.writing.refuse(Part::Jobs, (Why::Refused, "denied"), Some(3), at(10));
