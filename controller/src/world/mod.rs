@@ -178,7 +178,7 @@ impl World {
 
     /// A watch told of a Deployment that is gone.
     #[cfg(test)]
-    pub(crate) fn lost_deployment(&self, deployment: Deployment) {
+    pub(crate) fn lost_deployment(&self, deployment: &Deployment) {
         self.change(|index, _| index.forget_deployment(deployment));
     }
 

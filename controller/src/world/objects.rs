@@ -82,16 +82,33 @@ fn keep_all<K: Resource>(
 }
 
 /// Where objects of a kind are kept: the only one of a model's, or all by their names.
-pub(super) trait Kept<K> {
+pub(super) trait Kept<K: Resource> {
     /// The one in whose place one of this name comes.
     fn known(&self, name: &str) -> Option<&Arc<K>>;
 
     fn put(&mut self, object: K);
 
     fn remove(&mut self, name: &str);
+
+    /// Whether it is this object, not only one in its place.
+    fn holds(&self, object: &K) -> bool {
+        let known = self.known(&object.name_any());
+        known.is_some_and(|known| {
+            known.meta().uid == object.meta().uid && known.meta().name == object.meta().name
+        })
+    }
+
+    /// Removes this object, nothing that is in its place; whether it was there.
+    fn remove_only(&mut self, object: &K) -> bool {
+        let there = self.holds(object);
+        if there {
+            self.remove(&object.name_any());
+        }
+        there
+    }
 }
 
-impl<K> Kept<K> for Option<Arc<K>> {
+impl<K: Resource> Kept<K> for Option<Arc<K>> {
     fn known(&self, _: &str) -> Option<&Arc<K>> {
         self.as_ref()
     }

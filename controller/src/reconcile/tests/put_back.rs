@@ -110,7 +110,7 @@ async fn a_claim_that_somebody_else_wrote_before_is_no_dispute() {
 fn deleted(scene: &Scene) {
     let there = scene.server.object("deployments/m").unwrap();
     scene.server.remove("deployments/m");
-    scene.world.lost_deployment(serde_json::from_value(there).unwrap());
+    scene.world.lost_deployment(&serde_json::from_value(there).unwrap());
 }
 
 #[tokio::test]

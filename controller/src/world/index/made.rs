@@ -28,8 +28,8 @@ impl Index {
         self.wrote(Some(Kind::Deployment), deployment, |objects| &mut objects.deployment);
     }
 
-    pub(in crate::world) fn forget_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
-        self.forget(&deployment, |objects| &mut objects.deployment)
+    pub(in crate::world) fn forget_deployment(&mut self, deployment: &Deployment) -> Vec<GroupId> {
+        self.forget(deployment, |objects| &mut objects.deployment)
     }
 
     pub(in crate::world) fn see_service(&mut self, service: Service) -> Vec<GroupId> {
@@ -40,8 +40,8 @@ impl Index {
         self.wrote(Some(Kind::Service), service, |objects| &mut objects.service);
     }
 
-    pub(in crate::world) fn forget_service(&mut self, service: Service) -> Vec<GroupId> {
-        self.forget(&service, |objects| &mut objects.service)
+    pub(in crate::world) fn forget_service(&mut self, service: &Service) -> Vec<GroupId> {
+        self.forget(service, |objects| &mut objects.service)
     }
 
     pub(in crate::world) fn see_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
@@ -52,8 +52,8 @@ impl Index {
         self.wrote(Some(Kind::Files), files, |objects| &mut objects.files);
     }
 
-    pub(in crate::world) fn forget_files(&mut self, files: ConfigMap) -> Vec<GroupId> {
-        self.forget(&files, |objects| &mut objects.files)
+    pub(in crate::world) fn forget_files(&mut self, files: &ConfigMap) -> Vec<GroupId> {
+        self.forget(files, |objects| &mut objects.files)
     }
 
     pub(in crate::world) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
@@ -64,11 +64,14 @@ impl Index {
         self.wrote(None, job, |objects| &mut objects.jobs);
     }
 
-    pub(in crate::world) fn forget_job(&mut self, job: Job) -> Vec<GroupId> {
-        self.forget(&job, |objects| &mut objects.jobs)
+    pub(in crate::world) fn forget_job(&mut self, job: &Job) -> Vec<GroupId> {
+        self.forget(job, |objects| &mut objects.jobs)
     }
 
     pub(in crate::world) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
+        if Owner::of(&pod).is_none() {
+            return self.forget_pod(&pod);
+        }
         let of_job = pod.labels().contains_key(keys::CACHE);
         let slot: Slot<_> = if of_job { |all| &mut all.job_pods } else { |all| &mut all.pods };
         self.take(pod, slot)
@@ -83,9 +86,10 @@ impl Index {
         }
     }
 
-    pub(in crate::world) fn forget_pod(&mut self, pod: Pod) -> Vec<GroupId> {
-        self.lose(&pod, |objects| &mut objects.job_pods);
-        self.lose(&pod, |objects| &mut objects.pods)
+    pub(in crate::world) fn forget_pod(&mut self, pod: &Pod) -> Vec<GroupId> {
+        let mut woken = self.lose(pod, |objects| &mut objects.job_pods);
+        woken.extend(self.lose(pod, |objects| &mut objects.pods));
+        woken
     }
 
     /// Any claim of a namespace, since a Model may name one that somebody else made.
@@ -178,7 +182,8 @@ impl Index {
 
     /// Takes over a sight of an object, unless a later one is known. Another one of its name is gone.
     fn take<K: Resource, S: Kept<K>>(&mut self, object: K, slot: Slot<S>) -> Vec<GroupId> {
-        let Some(owner) = Owner::of(&object) else { return Vec::new() };
+        let mut woken = self.uproot(&object, slot);
+        let Some(owner) = Owner::of(&object) else { return woken };
         let kept = slot(self.objects.entry(owner.clone()).or_default());
         let known = kept.known(&object.name_any());
         if known.is_none_or(|known| !newer(&**known, &object)) {
@@ -188,7 +193,36 @@ impl Index {
             }
             kept.put(object);
         }
-        self.group(&owner)
+        woken.extend(self.group(&owner));
+        woken
+    }
+
+    /// What has lost the label by which it was found, or has another one now, is no more where it was.
+    fn uproot<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
+        let owner = Owner::of(object);
+        let home = owner.and_then(|owner| self.objects.get_mut(&owner));
+        if home.is_some_and(|objects| slot(objects).holds(object)) {
+            return Vec::new();
+        }
+        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+        let near = self.objects.range_mut(Owner::first_in(namespace)..);
+        let near = near.take_while(|(owner, _)| owner.is_in(namespace));
+        let left = near.filter_map(|(owner, objects)| {
+            let kept = slot(objects);
+            let later = kept.known(&object.name_any()).is_some_and(|known| newer(&**known, object));
+            (!later && kept.remove_only(object)).then(|| owner.clone())
+        });
+        let left: Vec<Owner> = left.collect();
+        for owner in &left {
+            self.drop_if_empty(owner);
+        }
+        left.iter().flat_map(|owner| self.group(owner)).collect()
+    }
+
+    fn drop_if_empty(&mut self, owner: &Owner) {
+        if self.objects.get(owner).is_some_and(Objects::empty) {
+            self.objects.remove(owner);
+        }
     }
 
     /// A watch tells that an object is no more.
@@ -199,16 +233,13 @@ impl Index {
 
     /// What has come in its place meanwhile stays.
     fn lose<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
-        let Some(owner) = Owner::of(object) else { return Vec::new() };
+        let mut woken = self.uproot(object, slot);
+        let Some(owner) = Owner::of(object) else { return woken };
         if let Some(objects) = self.objects.get_mut(&owner) {
-            let (kept, name) = (slot(objects), object.name_any());
-            if kept.known(&name).is_some_and(|known| known.meta().uid == object.meta().uid) {
-                kept.remove(&name);
-            }
-            if objects.empty() {
-                self.objects.remove(&owner);
-            }
+            slot(objects).remove_only(object);
         }
-        self.group(&owner)
+        self.drop_if_empty(&owner);
+        woken.extend(self.group(&owner));
+        woken
     }
 }

@@ -40,7 +40,7 @@ fn an_older_sight_of_a_pod_does_not_come_over_the_answer_to_a_change() {
 fn the_answer_to_a_change_of_a_pod_that_is_gone_brings_it_not_back() {
     let mut index = Index::default();
     index.see_pod(pod("a", "9"));
-    index.forget_pod(pod("a", "12"));
+    index.forget_pod(&pod("a", "12"));
     index.changed_pod(pod("a", "11"));
     assert_eq!(known(&index), None);
     index.see_pod(pod("b", "13"));
@@ -72,12 +72,12 @@ fn known_deployment(index: &Index) -> Option<(String, String)> {
 fn the_answer_to_a_write_of_an_object_that_is_gone_brings_it_not_back() {
     let mut index = Index::default();
     index.see_deployment(deployment("a", "9"));
-    index.forget_deployment(deployment("a", "12"));
+    index.forget_deployment(&deployment("a", "12"));
     index.wrote_deployment(deployment("a", "11"));
     assert_eq!(known_deployment(&index), None);
     // Made and deleted before the answer to its making came.
     index.see_deployment(deployment("b", "13"));
-    index.forget_deployment(deployment("b", "14"));
+    index.forget_deployment(&deployment("b", "14"));
     index.wrote_deployment(deployment("b", "13"));
     assert_eq!(known_deployment(&index), None);
     index.wrote_deployment(deployment("c", "15"));
@@ -91,7 +91,7 @@ fn the_answer_to_a_write_of_an_object_comes_over_none_that_was_made_in_its_place
     index.see_deployment(deployment("b", "13"));
     index.wrote_deployment(deployment("a", "11"));
     assert_eq!(known_deployment(&index), Some(is("b", "13")));
-    index.forget_deployment(deployment("a", "12"));
+    index.forget_deployment(&deployment("a", "12"));
     assert_eq!(known_deployment(&index), Some(is("b", "13")), "another one went");
 }
 
@@ -117,11 +117,11 @@ fn the_answer_to_the_making_of_a_job_or_a_claim_that_is_gone_brings_it_not_back(
     let jobs =
         |index: &Index| index.objects.values().map(|objects| objects.jobs.len()).sum::<usize>();
     index.see_job(job("a"));
-    index.forget_job(job("a"));
+    index.forget_job(&job("a"));
     index.wrote_job(job("a"));
     assert_eq!(jobs(&index), 0);
     index.wrote_job(job("b"));
-    index.forget_job(job("a"));
+    index.forget_job(&job("a"));
     assert_eq!(jobs(&index), 1, "another one went");
 
     let claim = |uid: &str| -> PersistentVolumeClaim {
@@ -172,4 +172,56 @@ fn nothing_that_was_remembered_of_a_model_is_said_of_another_of_its_name() {
     let seen = &index.models[&id];
     assert_eq!((&seen.record, &seen.dispute), (&Record::default(), &None));
     assert!(seen.contests.is_empty());
+}
+
+/// The same with another value of the label by which it is found, or without one.
+fn labelled(mut pod: Pod, label: Option<&str>) -> Pod {
+    let labels = label.map(|label| (keys::MODEL.to_owned(), label.to_owned()));
+    pod.metadata.labels = Some(labels.into_iter().collect());
+    pod
+}
+
+#[test]
+fn a_pod_that_loses_the_label_of_its_model_is_no_more_the_models() {
+    for label in [None, Some("debugging")] {
+        let mut index = Index::default();
+        index.see_model(model("a", "9", "chat"), Moment::ORIGIN);
+        index.see_pod(pod("a", "9"));
+        let woken = index.see_pod(labelled(pod("a", "10"), label));
+        assert_eq!(woken.len(), 1, "the group is to be looked at: {label:?}");
+        let known = |index: &Index| {
+            index
+                .objects
+                .get(&Owner::model(&ModelId::new("ai", "m")))
+                .map_or(0, |all| all.pods.len())
+        };
+        assert_eq!(known(&index), 0, "{label:?}");
+        index.forget_pod(&labelled(pod("a", "11"), label));
+        assert!(index.objects.is_empty(), "nothing is kept of it: {label:?}");
+    }
+}
+
+#[test]
+fn what_was_made_for_a_model_is_found_whatever_its_labels_are() {
+    let mut index = Index::default();
+    let owned = |version: &str, label: &str| {
+        let mut deployment = deployment("a", version);
+        deployment.metadata.labels = Some([(keys::MODEL.to_owned(), label.to_owned())].into());
+        let owner = json!([{
+            "apiVersion": "inference.flexinfer.ai/v1alpha2", "kind": "Model", "name": "m",
+            "uid": "u", "controller": true,
+        }]);
+        deployment.metadata.owner_references = Some(serde_json::from_value(owner).unwrap());
+        deployment
+    };
+    let of_model = |index: &Index| {
+        let objects = index.objects.get(&Owner::model(&ModelId::new("ai", "m")))?;
+        objects.deployment.as_ref()?.resource_version()
+    };
+    index.see_deployment(owned("9", "m"));
+    index.see_deployment(owned("10", "another"));
+    assert_eq!(of_model(&index).as_deref(), Some("10"));
+    assert_eq!(index.objects.len(), 1);
+    index.forget_deployment(&owned("11", "another"));
+    assert!(index.objects.is_empty());
 }

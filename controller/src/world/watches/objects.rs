@@ -27,7 +27,7 @@ impl Objects {
         self,
         mut events: BoxStream<'static, Event<K>>,
         see: fn(&mut Index, K) -> Vec<GroupId>,
-        forget: fn(&mut Index, K) -> Vec<GroupId>,
+        forget: fn(&mut Index, &K) -> Vec<GroupId>,
     ) {
         let (mut seen, mut first) = (BTreeSet::new(), true);
         while let Some(event) = events.next().await {
@@ -42,7 +42,7 @@ impl Objects {
                     complete(&mut first, &self.listed);
                 }
                 Event::Apply(object) => self.world.change(|index, _| see(index, object)),
-                Event::Delete(object) => self.world.change(|index, _| forget(index, object)),
+                Event::Delete(object) => self.world.change(|index, _| forget(index, &object)),
             }
         }
     }
