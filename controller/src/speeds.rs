@@ -78,6 +78,13 @@ impl Speeds {
         }
     }
 
+    /// A model is gone.
+    pub(crate) fn forget(&self, model: &ModelId) {
+        for (kind, labels) in self.shown.lock().remove(model).into_iter().flatten() {
+            let _gone = self.of(kind).remove_label_values(&texts(&labels));
+        }
+    }
+
     fn of(&self, kind: Kind) -> &GaugeVec {
         match kind {
             Kind::Tokens => &self.tokens,

@@ -5,9 +5,10 @@ mod quantizing;
 
 use std::time::Duration;
 
-use flexinfer_core::ids::GroupId;
+use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::group::{Standing, Verdict};
 use flexinfer_core::planning::status::last_load;
+use flexinfer_crds::Model;
 use flexinfer_crds::model::{ModelStatus, Phase};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use strum::IntoEnumIterator as _;
@@ -110,7 +111,7 @@ impl Metrics {
     /// What a member is now, by each pass over it.
     pub(crate) fn saw(&self, member: &Member, status: &ModelStatus, verdict: Option<&Verdict>) {
         if verdict.is_some_and(|verdict| verdict.standing == Standing::Gone) {
-            return self.forget(member);
+            return self.forget(&member.id, &member.model);
         }
         let (namespace, model) = (&*member.id.namespace, &*member.id.name);
         if let Some(effective) = &member.effective {
@@ -196,18 +197,23 @@ impl Metrics {
         }
     }
 
-    /// Ends the series of a model that is gone.
-    fn forget(&self, member: &Member) {
-        self.census.count(&member.id, None);
-        self.quantizing.forget(member);
-        let (namespace, model) = (&*member.id.namespace, &*member.id.name);
+    /// Ends the series of a model that is gone, and was like this.
+    pub(crate) fn forget(&self, id: &ModelId, model: &Model) {
+        self.census.count(id, None);
+        self.quantizing.forget(id, model);
         for phase in Phase::iter() {
-            let _ = self.phase.remove_label_values(&[model, namespace, phase.into()]);
+            let labels = [&*id.name, &*id.namespace, phase.into()];
+            let _ = self.phase.remove_label_values(&labels);
         }
-        let _ = self.preload.remove_label_values(&[model, namespace]);
-        let group = member.model.spec.gpu.as_ref().and_then(|gpu| gpu.shared.as_deref());
+        let _ = self.preload.remove_label_values(&[&*id.name, &*id.namespace]);
+        self.moved(id, model);
+    }
+
+    /// Ends the series of a model's place in the group that it was in when it was like this.
+    pub(crate) fn moved(&self, id: &ModelId, model: &Model) {
+        let group = model.spec.gpu.as_ref().and_then(|gpu| gpu.shared.as_deref());
         for state in STATES {
-            let labels = [group.unwrap_or_default(), model, namespace, state];
+            let labels = [group.unwrap_or_default(), &*id.name, &*id.namespace, state];
             let _ = self.group_state.remove_label_values(&labels);
         }
     }
@@ -243,7 +249,8 @@ mod tests {
         assert!(has("flexinfer_models_total{phase=\"Idle\"} 0"), "{told:#?}");
         let ready = "flexinfer_model_phase{model=\"b\",namespace=\"models\",phase=\"Ready\"} 1";
         assert!(has(ready), "{told:#?}");
-        metrics.forget(&member("a"));
+        let gone = member("a");
+        metrics.forget(&gone.id, &gone.model);
         assert!(page(&registry).contains(&"flexinfer_models_total{phase=\"Ready\"} 1".to_owned()));
     }
 }

@@ -1,5 +1,7 @@
 //! What came of making weights smaller, under the original's names.
 
+use flexinfer_core::ids::ModelId;
+use flexinfer_crds::Model;
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::{ModelStatus, QuantizationStatus};
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
@@ -81,9 +83,9 @@ impl Quantizing {
     }
 
     /// Ends the series of a model that is gone; what was counted stays.
-    pub(super) fn forget(&self, member: &Member) {
-        let Some((format, _)) = made(member.model.status.as_ref()) else { return };
-        let labels = [&*member.id.name, &*member.id.namespace, &format];
+    pub(super) fn forget(&self, id: &ModelId, model: &Model) {
+        let Some((format, _)) = made(model.status.as_ref()) else { return };
+        let labels = [&*id.name, &*id.namespace, &format];
         for gauges in [&self.ratio, &self.size] {
             let _never_known = gauges.remove_label_values(&labels);
         }
@@ -147,7 +149,7 @@ mod tests {
         ] {
             assert!(told.contains(&line), "{line} is not in {told:#?}");
         }
-        quantizing.forget(&after);
+        quantizing.forget(&after.id, &after.model);
         assert!(!page(&registry).iter().any(|line| line.contains("_ratio{")));
     }
 

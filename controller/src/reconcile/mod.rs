@@ -3,6 +3,7 @@
 
 mod apply;
 mod caching;
+mod departing;
 mod error;
 mod moving;
 mod pruning;
@@ -18,10 +19,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flexinfer_core::ids::GroupId;
+use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::planning::objects::Settings;
 use flexinfer_core::planning::reconcile::{Observed, Plan, Seen, plan};
 use flexinfer_core::planning::writing::Going;
+use flexinfer_crds::Model;
 use flexinfer_telemetry::traces::Tracer;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -64,6 +66,8 @@ pub(crate) struct Reconciler {
     metrics: Metrics,
     speeds: Speeds,
     tracer: Tracer,
+    /// The members of each group, as the last pass over it found them.
+    seen: Mutex<BTreeMap<GroupId, BTreeMap<ModelId, Arc<Model>>>>,
     /// How often each group has failed in a row.
     failures: Mutex<BTreeMap<GroupId, u32>>,
 }
@@ -77,8 +81,9 @@ impl Reconciler {
         (metrics, speeds): (Metrics, Speeds),
     ) -> Self {
         let writer = Writer::new(client, leadership);
-        let (tracer, failures) = (Tracer::of_this_process(), Mutex::new(BTreeMap::new()));
-        Self { world, settings, writer, metrics, speeds, tracer, failures }
+        let (seen, failures) = (Mutex::default(), Mutex::default());
+        let tracer = Tracer::of_this_process();
+        Self { world, settings, writer, metrics, speeds, tracer, seen, failures }
     }
 
     /// Looks at groups as they become due, `at_once` of them side by side, for ever.
@@ -130,7 +135,9 @@ impl Reconciler {
     /// way; only a lost lead ends the pass.
     async fn look(&self, group: &GroupId) -> Result<Vec<Error>, Error> {
         let mut unfinished = Vec::new();
-        let Some(sight) = self.world.sight(group) else { return Ok(unfinished) };
+        let sight = self.world.sight(group);
+        self.miss_departed(group, sight.as_ref().map_or(&[], |sight| &sight.members));
+        let Some(sight) = sight else { return Ok(unfinished) };
         let Plan { wanted, revisit } = plan(&self.observed(&sight));
         if let Some(moment) = revisit {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));

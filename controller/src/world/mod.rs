@@ -88,6 +88,11 @@ impl World {
         self.index.lock().models()
     }
 
+    /// Whether there is such a Model.
+    pub(crate) fn knows(&self, model: &ModelId) -> bool {
+        self.index.lock().knows(model)
+    }
+
     /// Keeps what was decided about a model for the next decision.
     pub(crate) fn remember(&self, model: &ModelId, record: Record) {
         self.index.lock().remember(model, record);

@@ -1,6 +1,7 @@
 //! Passes over a group before an API server that does not take everything.
 
 mod again;
+mod departing;
 mod missed;
 mod moving;
 mod put_back;
@@ -22,6 +23,7 @@ struct Scene {
     server: Arc<Server>,
     world: Arc<World>,
     reconciler: Reconciler,
+    registry: Registry,
     group: GroupId,
 }
 
@@ -47,7 +49,7 @@ impl Scene {
             Some(name) => GroupId::Shared { namespace: "default".into(), name: name.into() },
             None => GroupId::Alone(ModelId::new("default", models[0].0)),
         };
-        Self { server, world, reconciler, group }
+        Self { server, world, reconciler, registry, group }
     }
 
     /// One pass, in which the lead is not lost; what was not done.
@@ -64,6 +66,13 @@ impl Scene {
         change(&mut object);
         self.world.saw_deployment(serde_json::from_value(object.clone()).unwrap());
         self.server.put(path, object);
+    }
+
+    /// The series whose names begin like this, with their values.
+    fn series(&self, name: &str) -> Vec<String> {
+        let encoder = prometheus::TextEncoder::new();
+        let text = encoder.encode_to_string(&self.registry.gather()).unwrap();
+        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
     }
 
     fn status_of(&self, name: &str) -> Option<Value> {

@@ -16,6 +16,10 @@ impl Index {
         self.models.len()
     }
 
+    pub(in crate::world) fn knows(&self, model: &ModelId) -> bool {
+        self.models.contains_key(model)
+    }
+
     pub(in crate::world) fn sight(&self, group: &GroupId, now: Moment) -> Option<Sight> {
         let members: Vec<Member> =
             self.groups.get(group)?.iter().filter_map(|id| self.member(id)).collect();
