@@ -165,6 +165,7 @@ mod tests {
             duration_seconds: Some(30.0),
             latency_ms: None,
             configuration: None,
+            is_its_own: true,
         };
         let load = Metrics { load_time_seconds: Some("7.5".into()), ..Metrics::default() };
         let status = ModelStatus { metrics: Some(load), ..ModelStatus::default() };

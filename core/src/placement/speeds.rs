@@ -32,12 +32,13 @@ impl<'a> Speeds<'a> {
         let Self { pod, results, known } = self;
         *known.entry(&node.class).or_insert_with(|| {
             let subject = || Subject {
+                namespace: pod.namespace.clone(),
                 backend: pod.backend_text.clone(),
                 model: pod.model.clone(),
                 device_class: node.class.clone(),
             };
-            let of_class =
-                results.all.and_then(|all| benchmarks::tokens_per_second(all, &subject()));
+            let of_class = results.all.and_then(|all| benchmarks::found(all, &subject()));
+            let of_class = of_class.map(|found| found.tokens_per_second);
             let of_deployment = || results.of_deployment.and_then(benchmarks::rate_of_deployment);
             of_class.or_else(of_deployment).unwrap_or_default()
         })

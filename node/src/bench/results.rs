@@ -72,6 +72,7 @@ impl<'a> Results<'a> {
             still.nodes.join(", ")
         );
         let subject = Subject {
+            namespace: self.namespace.clone(),
             backend: self.arguments.backend().to_owned(),
             model: self.arguments.model.clone(),
             device_class: still.class,

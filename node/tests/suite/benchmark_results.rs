@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flexinfer_core::placement::benchmarks::{DeviceClass, Subject, tokens_per_second};
+use flexinfer_core::placement::benchmarks::{DeviceClass, Subject, found};
 use flexinfer_testkit::simulator::{Running, Settings, Simulator, Timings};
 use serde_json::{Value, json};
 
@@ -108,8 +108,13 @@ impl Cluster {
         let labels = [("flexinfer.ai/gpu.arch", architecture), ("flexinfer.ai/gpu.count", "1")];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let device_class = DeviceClass::of_node(&labels);
-        let subject = Subject { backend: "vllm".into(), model: "llama".into(), device_class };
-        tokens_per_second(&self.map("models/results"), &subject)
+        let subject = Subject {
+            namespace: "models".into(),
+            backend: "vllm".into(),
+            model: "llama".into(),
+            device_class,
+        };
+        Some(found(&self.map("models/results"), &subject)?.tokens_per_second)
     }
 }
 
@@ -175,8 +180,9 @@ fn the_speed_is_the_engines_and_belongs_to_the_node_that_served() {
     let meta = all.iter().find(|(key, _)| key.starts_with("meta_bench_")).unwrap().1;
     let meta: Value = serde_json::from_str(meta).unwrap();
     assert_eq!(meta["deviceClass"], "vendor=,arch=sm_90,vram=,count=1,int4=");
+    assert_eq!(meta["namespace"], "models");
     assert!(meta["avgLatencyMs"].as_f64().is_some_and(|latency| latency > 0.0), "{meta}");
-    assert_eq!(all.len(), 2, "again and again is one result: {all:?}");
+    assert_eq!(all.len(), 4, "again and again is one result, under two keys: {all:?}");
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn a_write_that_somebody_came_before_is_done_again_and_undoes_nothing() {
     cluster.written("--iterations 1 --batch-size 2 --results-namespace shared");
     assert_eq!(cluster.map("models/simulated-benchmark-results")["theirs"], "1");
     let shared = cluster.map("shared/results");
-    assert_eq!((shared["bench_theirs"].as_str(), shared.len()), ("7.00", 3));
+    assert_eq!((shared["bench_theirs"].as_str(), shared.len()), ("7.00", 5));
 
     cluster.state.lock().unwrap().conflicts = 3;
     let output = cluster.bench("--iterations 1 --batch-size 2");

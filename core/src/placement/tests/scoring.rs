@@ -26,7 +26,12 @@ fn near(a: f64, b: f64) -> bool {
 fn speeds(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     let entry = |(architecture, rate): &(&str, &str)| {
         let device_class = node(&[(keys::GPU_ARCHITECTURE, architecture)]).class;
-        let subject = Subject { backend: "vllm".into(), model: "llama".into(), device_class };
+        let subject = Subject {
+            namespace: "models".into(),
+            backend: "vllm".into(),
+            model: "llama".into(),
+            device_class,
+        };
         (subject.key(), (*rate).to_owned())
     };
     of.iter().map(entry).collect()
@@ -77,6 +82,30 @@ fn speed_is_that_of_the_class_then_that_of_the_deployment_then_nothing() {
     assert!(near(one[0], 50.0) && near(one[1], 0.0), "{one:?}");
     let none = tps(Results::default());
     assert!(near(none[0] + none[1], 0.0), "{none:?}");
+}
+
+#[test]
+fn the_speed_of_a_model_of_that_name_in_another_namespace_is_not_this_ones() {
+    let device_class = node(&[]).class;
+    let theirs = Subject {
+        namespace: "others".into(),
+        backend: "vllm".into(),
+        model: "llama".into(),
+        device_class,
+    };
+    let noted = (format!("meta_{}", theirs.key()), json!({ "namespace": "others" }).to_string());
+    let all = [(theirs.key(), "50".to_owned()), noted].into();
+    let results = Results { all: Some(&all), of_deployment: None };
+    let tps = |namespace: &str| {
+        let pod = Pod { namespace: namespace.to_owned(), ..pod(1, "0") };
+        ranked(&pod, &[node(&[])], results, None)[0].terms.unwrap().tps / 0.7
+    };
+    assert!(
+        near(tps("others"), 50.0) && near(tps("models"), 0.0),
+        "{} {}",
+        tps("others"),
+        tps("models")
+    );
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub struct Measured {
     pub latency_ms: Option<f64>,
     /// What determined it, as a hash; `None` where nobody noted it.
     pub configuration: Option<String>,
+    /// Whether it was noted that it is this model's, and not that of one of its name in another namespace.
+    pub is_its_own: bool,
 }
 
 /// What follows for the model that `blueprint` draws.
@@ -83,10 +85,9 @@ pub fn benchmarking(blueprint: &Blueprint<'_>, seen: &Seen<'_>) -> Benchmarking 
         |found: &&Measured| found.configuration.is_none() || found.configuration == configuration;
     let next = match (class, measured.as_ref().filter(holds)) {
         _ if !wanted => Benchmarking::default(),
-        (Some(class), Some(measured)) => said(
-            ConditionReason::BenchmarkSucceeded,
-            format!("{:.1} tokens per second on {class}", measured.tokens_per_second),
-        ),
+        (Some(_), Some(measured)) => {
+            said(ConditionReason::BenchmarkSucceeded, how_fast(blueprint, measured))
+        }
         (Some(_), None) if !seen.settled => said(
             ConditionReason::BenchmarkPending,
             "it is measured as soon as its engines are as the Model has them".to_owned(),
@@ -108,14 +109,37 @@ fn found(
     results: &BTreeMap<String, String>,
     class: &DeviceClass,
 ) -> Option<Measured> {
-    let subject = blueprint.subject(class);
+    let found = benchmarks::found(results, &blueprint.subject(class))?;
     Some(Measured {
-        tokens_per_second: benchmarks::tokens_per_second(results, &subject)?,
-        duration_seconds: benchmarks::duration_seconds(results, &subject),
-        latency_ms: benchmarks::latency_ms(results, &subject),
-        configuration: benchmarks::configuration(results, &subject),
         class: class.clone(),
+        tokens_per_second: found.tokens_per_second,
+        duration_seconds: found.duration_seconds(),
+        latency_ms: found.latency_ms(),
+        configuration: found.configuration().map(str::to_owned),
+        is_its_own: found.namespace().is_some(),
     })
+}
+
+/// What was measured, and whether that may have been another namespace's model.
+fn how_fast(blueprint: &Blueprint<'_>, measured: &Measured) -> String {
+    let Measured { class, tokens_per_second, is_its_own, .. } = measured;
+    let doubt = if *is_its_own {
+        String::new()
+    } else {
+        let key = blueprint.subject(class).key();
+        format!(
+            ", measured by an older version, which notes no namespace; if another one has a Model of this name, \
+             delete {key} and meta_{key} from ConfigMap {}",
+            results_of(blueprint)
+        )
+    };
+    format!("{tokens_per_second:.1} tokens per second on {class}{doubt}")
+}
+
+/// The ConfigMap of all results.
+fn results_of(blueprint: &Blueprint<'_>) -> String {
+    let settings = &blueprint.settings().benchmarks;
+    format!("{}/{}", settings.results_namespace, settings.results)
 }
 
 fn said(reason: ConditionReason, message: String) -> Benchmarking {
@@ -152,11 +176,9 @@ fn by_job(wanted: Job, seen: &Seen<'_>, blueprint: &Blueprint<'_>) -> Benchmarki
         let awaited = said(ConditionReason::BenchmarkRunning, format!("Job {name} measures it"));
         return Benchmarking { look_again: Some(left), ..awaited };
     }
-    let settings = &blueprint.settings().benchmarks;
-    let message = format!(
-        "Job {name} is done, and its result is not in ConfigMap {}/{}; {again}",
-        settings.results_namespace, settings.results
-    );
+    let results = results_of(blueprint);
+    let message =
+        format!("Job {name} is done, and its result is not in ConfigMap {results}; {again}");
     said(ConditionReason::BenchmarkFailed, message)
 }
 

@@ -152,7 +152,9 @@ fn what_is_measured_is_not_measured_again_whoever_did_it() {
     let next = case.now();
     assert_eq!((reason(&next), &next.job), (ConditionReason::BenchmarkSucceeded, &None));
     assert_eq!(next.measured.clone().map(|found| found.tokens_per_second), Some(42.0));
-    assert!(message(&next).starts_with("42.0 tokens per second on vendor="), "{}", message(&next));
+    let told = message(&next);
+    assert!(told.starts_with("42.0 tokens per second on vendor="), "{told}");
+    assert!(told.contains("notes no namespace") && told.contains("delete bench_"), "{told}");
     case.model.metadata.annotations = None;
     let unasked = case.now();
     assert_eq!((unasked.standing, unasked.measured), (None, next.measured));
@@ -266,6 +268,25 @@ fn the_name_of_a_job_fits_whatever_the_models_is() {
         let case = Case::of(&name, "vllm");
         let job = case.started().metadata.name.unwrap();
         assert!(job.len() <= 63 && !job.contains("--"), "{job}");
+    }
+}
+
+#[test]
+fn a_result_of_a_model_of_that_name_in_another_namespace_is_none_of_this_ones() {
+    let mut case = Case::new();
+    let own = case.model.clone();
+    case.model.metadata.namespace = Some("others".into());
+    measured_as_it_is(&mut case, &class("sm_89"));
+    let theirs = std::mem::replace(&mut case.model, own);
+    let next = case.now();
+    assert_eq!((reason(&next), &next.measured), (ConditionReason::BenchmarkPending, &None));
+    assert!(next.job.is_some());
+
+    measured_as_it_is(&mut case, &class("sm_89"));
+    for model in [case.model.clone(), theirs] {
+        case.model = model;
+        assert_eq!(reason(&case.now()), ConditionReason::BenchmarkSucceeded, "both stand");
+        assert!(!message(&case.now()).contains("no namespace"), "{}", message(&case.now()));
     }
 }
 

@@ -39,6 +39,7 @@ impl Blueprint<'_> {
     /// looks at.
     pub fn subject(&self, class: &DeviceClass) -> Subject {
         Subject {
+            namespace: self.effective.id.namespace.to_string(),
             backend: names::label_value(self.backend_name()),
             model: names::label_value(&self.effective.id.name),
             device_class: class.clone(),

@@ -82,6 +82,7 @@ fn how_fast_it_is_stays_known_while_it_sleeps_and_each_step_is_told_once() {
     case.benchmark = said(ConditionReason::BenchmarkSucceeded);
     case.measured = Some(Measured {
         configuration: None,
+        is_its_own: true,
         class: DeviceClass::default(),
         tokens_per_second: 49.96,
         duration_seconds: None,
