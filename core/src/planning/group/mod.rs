@@ -12,6 +12,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::effective::Effective;
@@ -63,6 +64,8 @@ pub struct Record {
     pub fewer_since: Option<Moment>,
     /// Its way to the GPU, from the decision until it leaves again.
     pub coming: Option<Coming>,
+    /// Since when nodes with a copy of its weights in their memory are none that it may run on.
+    pub unsuited: BTreeMap<String, Moment>,
 }
 
 /// A member's way to the GPU: how long each part of a swap took.

@@ -1,8 +1,10 @@
 //! The flash loader: an init container that copies the weights to memory by many readers at once. For a model
 //! that shares its GPU the copy is kept on the node, so that the next swap finds it there.
 
+use std::path::Path;
+
 use flexinfer_crds::model::{CacheStrategy, FlashLoader};
-use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, Volume};
 
 use super::environment::variable;
 use super::initial::{as_root, ours, tells_progress};
@@ -108,6 +110,12 @@ impl Blueprint<'_> {
         let name = format!("{}/{}{below}", id.namespace, id.name);
         vec![variable("FLASH_PEERS", &peers.join(",")), variable("FLASH_PEERS_NAME", &name)]
     }
+}
+
+/// Whether a pod reads its weights from the memory of its node that is kept.
+pub(in crate::planning) fn reads_kept_copy(pod: &PodSpec) -> bool {
+    let mut paths = pod.volumes.iter().flatten().filter_map(|volume| volume.host_path.as_ref());
+    paths.any(|folder| Path::new(&folder.path).starts_with(KEPT))
 }
 
 /// A `host:port` with another port, where the Model names one.

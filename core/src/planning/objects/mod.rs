@@ -48,6 +48,7 @@ pub use blueprint::{Adapters, Blueprint};
 pub(super) use cleanup::{COMPONENT as MEMORY_CLEANUP, LIMIT as MEMORY_CLEANUP_LIMIT};
 pub(crate) use deployment::ends_first;
 pub use fields::{as_applied, owns_all, owns_replicas};
+pub(super) use flash::reads_kept_copy;
 pub(super) use initial::FETCH;
 pub(super) use jobs::{FILLER, QUANTIZER};
 

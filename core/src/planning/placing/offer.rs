@@ -26,6 +26,8 @@ pub struct Offer {
     pub labelled_count: Option<u64>,
     /// What pods may ask of it, of what counts GPUs, by resource.
     pub resources: BTreeMap<String, u64>,
+    /// Its kubelet says that it can run nothing, or has not been heard of for long.
+    pub unready: bool,
     /// The taints that keep other pods away, of a node that is about to be taken away.
     pub leaving: Option<Vec<api::Taint>>,
 }
@@ -48,6 +50,7 @@ impl Offer {
             labelled_count: seen.count.known().copied(),
             labels,
             resources,
+            unready: is_unready(node),
             leaving: leaving(node),
         }
     }
@@ -81,6 +84,13 @@ impl Offer {
     pub(super) fn memory_label(&self) -> Option<&String> {
         self.labels.get(keys::GPU_VRAM)
     }
+}
+
+/// A node of which nobody has said yet how it is counts as one that can.
+fn is_unready(node: &api::Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut ready = conditions.filter(|condition| condition.type_ == "Ready");
+    ready.any(|condition| condition.status != "True")
 }
 
 /// What keeps pods off a node that is about to be taken away.

@@ -1,6 +1,9 @@
 //! The copies of a model's weights that nodes keep in their memory: where they are, and that they go with the Model,
 //! or earlier where it keeps none there any more.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
 use flexinfer_crds::model::CacheStatus;
 use k8s_openapi::api::batch::v1::Job;
@@ -8,11 +11,19 @@ use k8s_openapi::api::batch::v1::Job;
 use super::weights::is_a;
 use super::{Observed, Seen, deleted_at};
 use crate::moment::Moment;
+use crate::planning::group::{Record, Verdict};
 use crate::planning::model::serving_nodes;
-use crate::planning::objects::{Blueprint, MEMORY_CLEANUP, MEMORY_CLEANUP_LIMIT, Refusal};
+use crate::planning::objects::{
+    Blueprint, MEMORY_CLEANUP, MEMORY_CLEANUP_LIMIT, Refusal, reads_kept_copy,
+};
+use crate::planning::placing::Offer;
 use crate::planning::status::Obstacle;
 use crate::planning::time::moment;
 use crate::planning::writing::Part;
+
+/// How long a node must have been none that the model may run on before its copy goes: labels and what a node offers are
+/// away for a moment when whoever writes them starts anew.
+const UNSUITED_FOR: Duration = Duration::from_secs(300);
 
 /// The copies of one member.
 #[derive(Debug, Default)]
@@ -21,6 +32,8 @@ pub(super) struct Memory {
     keeps: bool,
     /// The nodes that have one.
     nodes: Vec<String>,
+    /// Since when some of these are none that it may run on.
+    unsuited: BTreeMap<String, Moment>,
     /// What removes those that nobody needs.
     cleanups: Vec<Job>,
 }
@@ -32,29 +45,49 @@ pub(super) fn copies(
     blueprint: &Blueprint<'_>,
 ) -> Result<Memory, Refusal> {
     let keeps = blueprint.keeps_in_memory()?;
-    let of_pods = member.pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
-    let of_pods: Vec<String> = of_pods.collect();
-    let mut nodes = remembered(member);
-    if keeps {
-        nodes.extend(of_pods.iter().cloned());
-    }
-    nodes.retain(|name| observed.cluster.nodes.iter().any(|node| node.name == *name));
-    nodes.sort();
-    nodes.dedup();
+    let readers = readers(member);
+    let mut known: BTreeSet<String> = remembered(member).into_iter().collect();
+    known.extend(readers.iter().map(|node| (*node).to_owned()));
+    let there = observed.cluster.nodes.iter().filter(|node| known.contains(&node.name));
+    let copies: Vec<&Offer> = there.collect();
     let deleted = deleted_at(member.model).is_some();
     // Until it serves elsewhere, a node may hand on what it cannot use itself.
     let serves = !serving_nodes(member.pods.iter().copied()).is_empty();
-    let of_use = |name: &String| {
-        let node = observed.cluster.nodes.iter().find(|node| node.name == *name);
-        keeps && (!serves || node.is_some_and(|node| blueprint.may_run_on(node)))
+    let idle = copies.iter().filter(|node| keeps && !readers.contains(&*node.name));
+    let unsuited = idle.filter(|node| !blueprint.may_run_on(node));
+    let since = |name: &String| member.record.unsuited.get(name).copied().unwrap_or(observed.now);
+    let unsuited: BTreeMap<_, _> =
+        unsuited.map(|node| (node.name.clone(), since(&node.name))).collect();
+    let for_long = |node: &Offer| {
+        unsuited.get(&node.name).is_some_and(|since| observed.now >= *since + UNSUITED_FOR)
     };
-    let unneeded = |name: &&String| deleted || !(of_pods.contains(name) || of_use(name));
-    let cleanup = |name: &String| Some((name.clone(), blueprint.memory_cleanup_job(name)?));
-    let cleanups: Vec<_> = nodes.iter().filter(unneeded).filter_map(cleanup).collect();
+    let unneeded = |node: &Offer| {
+        // A Job would wait there for as long as the node is away, and one more with each edit. The memory of a machine
+        // that starts anew is empty.
+        let left = !keeps && !readers.contains(&*node.name) || serves && for_long(node);
+        deleted || (left && !node.unready)
+    };
+    let cleanup = |node: &&Offer| {
+        let job = Some(*node).filter(|node| unneeded(node));
+        Some((node.name.clone(), blueprint.memory_cleanup_job(&job?.name)?))
+    };
+    let cleanups: Vec<(String, Job)> = copies.iter().filter_map(cleanup).collect();
     let removed = |(_, job): &&(String, Job)| made(job, member).is_some_and(is_complete);
     let gone: Vec<_> = cleanups.iter().filter(removed).map(|(name, _)| name.clone()).collect();
-    nodes.retain(|name| deleted || !gone.contains(name));
-    Ok(Memory { keeps, nodes, cleanups: cleanups.into_iter().map(|(_, job)| job).collect() })
+    let nodes = copies.iter().map(|node| node.name.clone());
+    let mut nodes: Vec<String> = nodes.filter(|name| deleted || !gone.contains(name)).collect();
+    nodes.sort();
+    let cleanups = cleanups.into_iter().map(|(_, job)| job).collect();
+    Ok(Memory { keeps, nodes, unsuited, cleanups })
+}
+
+/// The nodes with pods that read a copy, or are to make one.
+fn readers<'m>(member: &Seen<'m>) -> BTreeSet<&'m str> {
+    let specs = member.pods.iter().filter_map(|pod| pod.spec.as_ref());
+    specs
+        .filter(|spec| reads_kept_copy(spec))
+        .filter_map(|spec| spec.node_name.as_deref())
+        .collect()
 }
 
 /// The copies of a member that cannot be drawn.
@@ -68,10 +101,16 @@ fn remembered(member: &Seen<'_>) -> Vec<String> {
 }
 
 impl Memory {
-    /// That a copy of a sleeping model is just being removed, which keeps some again: an engine that was started now
-    /// could lose its weights to that.
+    /// What was decided, with what has to be remembered of the copies.
+    pub(super) fn keep_in_mind(&self, verdict: Verdict) -> Verdict {
+        let record = Record { unsuited: self.unsuited.clone(), ..verdict.record };
+        Verdict { record, ..verdict }
+    }
+
+    /// That a copy is just being removed of a model that keeps some again and has no engine that does: one that was
+    /// started now could lose its weights to that.
     pub(super) fn in_the_way(&self, member: &Seen<'_>, now: Moment) -> Option<Obstacle> {
-        self.look_again(member, now).map(|_| Obstacle {
+        self.removed_by(member, now).map(|_| Obstacle {
             condition: ConditionType::Cached,
             reason: ConditionReason::CacheNotReady.into(),
             message: "an older copy in the memory of a node is being removed".to_owned(),
@@ -80,12 +119,21 @@ impl Memory {
     }
 
     /// When nothing of that can be going on any more.
-    pub(super) fn look_again(&self, member: &Seen<'_>, now: Moment) -> Option<Moment> {
-        let up = member.deployment.is_some_and(|there| there.spec.replicas.unwrap_or(1) > 0);
+    fn removed_by(&self, member: &Seen<'_>, now: Moment) -> Option<Moment> {
+        let keeping = member.deployment.is_some_and(|there| {
+            let pod = there.spec.template.spec.as_ref();
+            there.spec.replicas.unwrap_or(1) > 0 && pod.is_some_and(reads_kept_copy)
+        });
         let removes = |job: &&Job| is_a(job, MEMORY_CLEANUP) && !ended(job);
         let jobs = member.jobs.iter().copied().filter(removes);
         let latest = jobs.map(|job| begun(job).unwrap_or(now) + MEMORY_CLEANUP_LIMIT).max();
-        latest.filter(|latest| self.keeps && !up && *latest > now)
+        latest.filter(|latest| self.keeps && !keeping && *latest > now)
+    }
+
+    /// When something of this comes out differently although nothing has changed.
+    pub(super) fn look_again(&self, member: &Seen<'_>, now: Moment) -> Option<Moment> {
+        let unneeded = self.unsuited.values().map(|since| *since + UNSUITED_FOR);
+        self.removed_by(member, now).into_iter().chain(unneeded).filter(|then| *then > now).min()
     }
 
     /// What the status says of the weights, with these copies.

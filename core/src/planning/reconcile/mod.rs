@@ -61,6 +61,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
     for ((member, drawn), engine) in observed.members.iter().zip(drawn).zip(&engines) {
         // Those whose spec never meant anything have no place in the decision.
         let verdict = member.effective.and_then(|_| verdicts.next());
+        let verdict = verdict.map(|verdict| drawn.memory.keep_in_mind(verdict));
         let (released, later) = going::released(observed, member, engine, verdict.as_ref());
         own.extend(later);
         let moving = going::moved(observed, member, &drawn, engine, verdict.as_ref());

@@ -44,7 +44,7 @@ fn a_deleted_model_gets_nothing_new() {
 #[test]
 fn a_deleted_model_waits_until_its_copies_are_gone_but_not_for_ever() {
     let mut model = kept_in_memory();
-    model.pods = vec![serving_on("a")];
+    model.pods = vec![keeping_on("a")];
     model.model.status = Some(planned(&model).status);
     model.model.metadata.deletion_timestamp = Some(time(at(0)));
     let leaving = planned_at(&model, 1);
@@ -66,7 +66,7 @@ fn a_deleted_model_waits_until_its_copies_are_gone_but_not_for_ever() {
 #[test]
 fn k8s_14_where_the_namespace_goes_nobody_waits_for_what_cannot_be_made_there() {
     let mut model = kept_in_memory();
-    model.pods = vec![serving_on("a")];
+    model.pods = vec![keeping_on("a")];
     model.model.status = Some(planned(&model).status);
     model.pods.clear();
     model.model.metadata.deletion_timestamp = Some(time(at(0)));

@@ -9,7 +9,7 @@ fn kept_on(wanted: &Wanted) -> Vec<String> {
 /// One whose copy is in the memory of `a`, where it serves.
 fn serving_from_memory() -> Member {
     let mut model = kept_in_memory();
-    model.pods = vec![serving_on("a")];
+    model.pods = vec![keeping_on("a")];
     model.model.status = Some(planned(&model).status);
     model
 }
@@ -42,22 +42,73 @@ fn a_copy_goes_when_the_model_keeps_none_any_more() {
 }
 
 #[test]
-fn a_copy_on_a_node_that_the_model_has_left_goes_once_it_serves_elsewhere() {
+fn a_copy_that_the_model_keeps_no_more_goes_while_it_serves_on_that_node_without_it() {
+    let mut model = edited(serving_from_memory(), |spec| spec.gpu.as_mut().unwrap().shared = None);
+    model.pods.push(serving_on("a"));
+    assert_eq!(planned(&model).jobs, [], "one of them reads it yet");
+    model.pods.remove(0);
+    assert_eq!(planned(&model).jobs.len(), 1, "its weights would be in memory twice");
+}
+
+/// What remembers the last look, as the controller does.
+fn looked_at(model: &mut Member, now: u64) -> Wanted {
+    let wanted = planned_at(model, now);
+    model.record = wanted.verdict.clone().unwrap().record;
+    wanted
+}
+
+#[test]
+fn a_copy_on_a_node_that_the_model_has_left_goes_once_it_serves_elsewhere_for_some_minutes() {
     let moved = |spec: &mut ModelSpec| {
         spec.node_selector = [("disk".to_owned(), "fast".to_owned())].into();
     };
     let mut model = edited(serving_from_memory(), moved);
     model.nodes[1].labels.insert("disk".to_owned(), "fast".to_owned());
     model.pods.clear();
-    assert_eq!(planned(&model).jobs, [], "another node may get it from there");
-    model.pods = vec![serving_on("b")];
-    let wanted = planned(&model);
+    assert_eq!(looked_at(&mut model, 0).jobs, []);
+    assert_eq!(looked_at(&mut model, 500).jobs, [], "another node may get it from there");
+    model.pods = vec![keeping_on("b")];
+    let wanted = looked_at(&mut model, 501);
     assert_eq!(kept_on(&wanted), ["a", "b"]);
     assert_eq!(wanted.jobs.len(), 1);
     model.jobs = wanted.jobs;
     model.jobs[0].status = Some(ended_as("Complete"));
-    let wanted = planned(&model);
+    let wanted = looked_at(&mut model, 502);
     assert_eq!((kept_on(&wanted), wanted.jobs), (vec!["b".to_owned()], Vec::new()));
+}
+
+#[test]
+fn a_copy_stays_where_what_a_node_says_of_itself_is_away_for_a_moment() {
+    let mut model = serving_from_memory();
+    model.pods = vec![keeping_on("b")];
+    let there = model.nodes[0].clone();
+    for begun in [0, 400] {
+        model.nodes[0] = Offer { name: "a".to_owned(), ..Offer::default() };
+        let wanted = looked_at(&mut model, begun);
+        assert_eq!((wanted.jobs.len(), kept_on(&wanted).len()), (0, 2));
+        assert_eq!(revisit(&model, begun), Some(at(begun + 300)));
+        assert_eq!(looked_at(&mut model, begun + 299).jobs, []);
+        model.nodes[0] = there.clone();
+        assert_eq!(looked_at(&mut model, begun + 300).jobs, []);
+    }
+    model.nodes[0] = Offer { name: "a".to_owned(), ..Offer::default() };
+    looked_at(&mut model, 1000);
+    assert_eq!(looked_at(&mut model, 1300).jobs.len(), 1, "it stays away");
+}
+
+#[test]
+fn no_clean_up_is_begun_on_a_node_that_can_run_nothing_however_often_the_model_is_edited() {
+    let without = |spec: &mut ModelSpec| spec.cache = None;
+    let mut model = edited(serving_from_memory(), without);
+    model.pods.clear();
+    model.nodes[0].unready = true;
+    let wanted = planned(&model);
+    assert_eq!((wanted.jobs.len(), kept_on(&wanted).len()), (0, 1));
+    model.nodes[0].unready = false;
+    assert_eq!(planned(&model).jobs.len(), 1);
+    model.nodes[0].unready = true;
+    model.model.metadata.deletion_timestamp = Some(time(at(0)));
+    assert_eq!(planned(&model).jobs.len(), 1, "the last that can be done for it");
 }
 
 #[test]
@@ -65,21 +116,46 @@ fn a_copy_that_is_of_use_stays_while_the_model_sleeps_or_serves_elsewhere() {
     let mut model = serving_from_memory();
     model.pods.clear();
     assert_eq!(planned(&model).jobs, []);
-    model.pods = vec![serving_on("b")];
+    model.pods = vec![keeping_on("b")];
     let wanted = planned(&model);
     assert_eq!((kept_on(&wanted).len(), wanted.jobs), (2, Vec::new()));
 }
 
-#[test]
-fn nothing_is_started_while_a_copy_is_being_removed() {
-    let mut model = serving_from_memory();
-    model.pods.clear();
+/// The same with its claim there, and that looked at.
+fn with_weights(mut model: Member) -> Member {
     let claim = json!({ "metadata": { "uid": "c" }, "status": { "phase": "Bound" } });
     let claim: PersistentVolumeClaim = serde_json::from_value(claim).unwrap();
     model.claims.insert("weights".to_owned(), Arc::new(claim));
     let Some(CacheStep::Make(mut check)) = planned(&model).caching else { panic!("no check") };
     check.status = Some(ended_as("Complete"));
     model.jobs = vec![*check];
+    model
+}
+
+#[test]
+fn an_engine_is_not_changed_to_one_that_keeps_a_copy_while_an_older_one_is_being_removed() {
+    let with = serving_from_memory();
+    let cache = with.model.spec.cache.clone();
+    let mut model = with_weights(edited(with, |spec| spec.cache = None));
+    model.pods = vec![serving_on("a")];
+    let mut there = deployment(&planned(&model)).clone();
+    there.spec.replicas = Some(1);
+    model.deployment = Some(there);
+    let removing = planned(&model).jobs;
+    assert_eq!(removing.len(), 1);
+    model.jobs.extend(removing);
+    let mut model = edited(model, |spec| spec.cache = cache);
+    let wanted = planned(&model);
+    assert!(matches!(wanted.engine, WantedEngine::Scaled(_)), "{:?}", wanted.engine);
+    model.jobs[1].status = Some(ended_as("Complete"));
+    assert!(matches!(planned(&model).engine, WantedEngine::Deployment(_)), "as it is now");
+}
+
+#[test]
+fn nothing_is_started_while_a_copy_is_being_removed() {
+    let mut model = serving_from_memory();
+    model.pods.clear();
+    let model = with_weights(model);
     let phase = |model: &Member| planned(model).status.phase;
     assert_eq!(phase(&model), Some(Phase::Idle));
 

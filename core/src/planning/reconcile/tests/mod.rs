@@ -116,6 +116,11 @@ fn planned_at(member: &Member, now: u64) -> Wanted {
     whole_plan(member, now).wanted.remove(0)
 }
 
+/// When to look again although nothing changed.
+fn revisit(member: &Member, now: u64) -> Option<Moment> {
+    whole_plan(member, now).revisit
+}
+
 fn whole_plan(member: &Member, now: u64) -> Plan {
     let group = member
         .effective
@@ -187,6 +192,14 @@ fn serving_on(node: &str) -> Pod {
         "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
     });
     serde_json::from_value(pod).unwrap()
+}
+
+/// The same, with its weights in the memory of the node, where they are kept.
+fn keeping_on(node: &str) -> Pod {
+    let mut pod = serving_on(node);
+    let kept = json!([{ "name": "m", "hostPath": { "path": "/dev/shm/flexinfer/default/m" } }]);
+    pod.spec.as_mut().unwrap().volumes = Some(serde_json::from_value(kept).unwrap());
+    pod
 }
 
 /// A Job's status that ends it.

@@ -51,11 +51,11 @@ fn copies_in_memory_are_known_while_the_model_sleeps_and_until_their_node_is_gon
     let mut model = kept_in_memory();
     let nodes = |wanted: &Wanted| wanted.status.cache.clone().map(|cache| cache.nodes);
     assert_eq!(nodes(&planned(&model)), None);
-    model.pods = vec![serving_on("b")];
+    model.pods = vec![keeping_on("b")];
     let first = planned(&model);
     assert_eq!(nodes(&first), Some(vec!["b".to_owned()]));
     model.model.status = Some(first.status);
-    model.pods = vec![serving_on("a")];
+    model.pods = vec![keeping_on("a")];
     let second = planned(&model);
     assert_eq!(nodes(&second), Some(vec!["a".to_owned(), "b".to_owned()]));
     model.model.status = Some(second.status);
