@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use flexinfer_core::ids::GroupId;
 use flexinfer_core::planning::objects::spec_hash;
-use flexinfer_core::planning::writing::{Contest, Dispute};
+use flexinfer_core::planning::writing::{Contest, Dispute, Stake, writers};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, NamespaceResourceScope};
 use kube::{Resource, ResourceExt as _};
+use serde_json::Value;
 
 use super::apply::{Scaling, is_going, managed_fields};
 use super::write::Object;
@@ -31,9 +33,10 @@ impl Reconciler {
         if there.is_some_and(is_going) {
             return Ok(None);
         }
-        let (wish, writers) = (wish(wanted), there.map(writers));
+        let (wish, writers) = (wish(wanted), there.map(|there| writers(managed_fields(there))));
         let contest = member.contest(kind);
-        if self.waits(member, &contest, &wish, writers.as_ref()) {
+        let ends = there.is_some_and(|there| replicas(wanted) == 0 && replicas(there) != 0);
+        if self.waits(member, &contest, (&wish, writers.as_ref()), stake(member, ends)) {
             return Ok(None);
         }
         let api = self.writer.api(&member.id);
@@ -52,9 +55,11 @@ impl Reconciler {
         there: &Deployment,
         replicas: u32,
     ) -> Result<Wrote, Error> {
-        let (wish, writers) = (format!("{replicas} replicas"), Some(writers(there)));
+        let wish = format!("{replicas} replicas");
+        let writers = Some(writers(managed_fields(there)));
         let (kind, contest) = (Kind::Deployment, member.contest(Kind::Deployment));
-        if self.waits(member, &contest, &wish, writers.as_ref()) {
+        let stake = stake(member, replicas == 0);
+        if self.waits(member, &contest, (&wish, writers.as_ref()), stake) {
             return Ok(Wrote::Nothing);
         }
         let scaling = Scaling { replicas, version: None, dry_run: false };
@@ -71,10 +76,10 @@ impl Reconciler {
         &self,
         member: &Member,
         contest: &Contest,
-        wish: &str,
-        writers: Option<&BTreeSet<String>>,
+        (wish, writers): (&str, Option<&BTreeSet<String>>),
+        stake: Stake,
     ) -> bool {
-        let until = contest.waits(wish, writers, self.world.clock.now());
+        let until = contest.waits(wish, writers, (stake, self.world.clock.now()));
         if let Some(until) = until {
             self.world.look_again(&member.id, until);
         }
@@ -116,13 +121,19 @@ struct PutBack<'a> {
 }
 
 /// What is wanted of an object, told from what else might be.
-fn wish<K: Metadata<Ty = ObjectMeta> + serde::Serialize>(wanted: &K) -> String {
-    let replicas = serde_json::to_value(wanted).unwrap_or_default();
-    let replicas = replicas.pointer("/spec/replicas").cloned().unwrap_or_default();
-    format!("{} with {replicas} replicas", spec_hash(wanted).unwrap_or_default())
+pub(super) fn wish<K: Metadata<Ty = ObjectMeta> + serde::Serialize>(wanted: &K) -> String {
+    format!("{} with {} replicas", spec_hash(wanted).unwrap_or_default(), replicas(wanted))
 }
 
-/// Everybody who has written an object.
-fn writers(there: &impl Resource) -> BTreeSet<String> {
-    managed_fields(there).iter().filter_map(|entry| entry.manager.clone()).collect()
+/// How many replicas an object shall have, or `null`.
+fn replicas(object: &impl serde::Serialize) -> Value {
+    let object = serde_json::to_value(object).unwrap_or_default();
+    object.pointer("/spec/replicas").cloned().unwrap_or_default()
+}
+
+/// What is at stake while an object of `member` is left as it is, which by its wish would end engines or not.
+fn stake(member: &Member, ends: bool) -> Stake {
+    let group = member.effective.as_deref().map(|effective| &effective.group);
+    let shares = matches!(group, Some(GroupId::Shared { .. }));
+    if shares && ends { Stake::SharedGpu } else { Stake::Itself }
 }

@@ -1,6 +1,5 @@
 //! Writes that fail: whose they are waits, nobody else does.
 
-use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::writing::{Part, Writing};
 
 use super::*;
@@ -84,20 +83,7 @@ async fn an_engine_is_put_to_sleep_although_its_files_are_refused_in_that_pass()
 
     // It has served, and been leaving for an hour, when its Model is edited.
     scene.changed("deployments/m", |object| object["spec"]["replicas"] = json!(1));
-    let long_ago = "2026-01-01T00:00:00Z";
-    let pod = json!({
-        "metadata": {
-            "name": "m-1", "namespace": "default", "labels": { keys::MODEL: "m" },
-            "creationTimestamp": long_ago,
-        },
-        "status": { "phase": "Running", "conditions": [
-            { "type": "Ready", "status": "True", "lastTransitionTime": long_ago },
-        ] },
-    });
-    scene.world.saw_pod(serde_json::from_value(pod).unwrap());
-    let draining = Some(scene.world.clock.now() - Duration::from_hours(1));
-    let id = ModelId::new("default", "m");
-    scene.world.remember(&id, Record { draining, ..Record::default() });
+    scene.leaves_for_long();
     let mut edited = model("m", &spec("/second"));
     (edited.metadata.generation, edited.metadata.resource_version) = (Some(2), Some("99".into()));
     scene.world.saw_model(edited);

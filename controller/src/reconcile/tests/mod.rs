@@ -8,6 +8,7 @@ mod put_back;
 mod server;
 
 use flexinfer_core::ids::ModelId;
+use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::objects::Images;
 use flexinfer_crds::{Model, keys};
 use flexinfer_testkit::eventually_async;
@@ -73,6 +74,24 @@ impl Scene {
         let encoder = prometheus::TextEncoder::new();
         let text = encoder.encode_to_string(&self.registry.gather()).unwrap();
         text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+    }
+
+    /// An engine of the model `m` has served, and been leaving for an hour.
+    fn leaves_for_long(&self) {
+        let long_ago = "2026-01-01T00:00:00Z";
+        let pod = json!({
+            "metadata": {
+                "name": "m-1", "namespace": "default", "labels": { keys::MODEL: "m" },
+                "creationTimestamp": long_ago,
+            },
+            "status": { "phase": "Running", "conditions": [
+                { "type": "Ready", "status": "True", "lastTransitionTime": long_ago },
+            ] },
+        });
+        self.world.saw_pod(serde_json::from_value(pod).unwrap());
+        let draining = Some(self.world.clock.now() - Duration::from_hours(1));
+        let id = ModelId::new("default", "m");
+        self.world.remember(&id, Record { draining, ..Record::default() });
     }
 
     fn status_of(&self, name: &str) -> Option<Value> {

@@ -1,8 +1,12 @@
 //! Objects that somebody else writes too.
 
 use flexinfer_core::planning::reconcile::WantedEngine;
+use flexinfer_core::planning::writing::Contest;
+use k8s_openapi::api::apps::v1::Deployment;
 
 use super::*;
+use crate::reconcile::putting_back::wish;
+use crate::world::Kind;
 
 /// A refusal to overwrite what this manager wrote.
 fn conflict(manager: &str, field: &str) -> (u16, Value) {
@@ -205,4 +209,50 @@ async fn what_is_being_deleted_is_not_written_nor_counted_and_is_made_again_when
     assert!(scene.server.object("deployments/m").is_some(), "made at once");
     let sight = scene.world.sight(&scene.group).unwrap();
     assert_eq!(sight.members[0].dispute, None);
+}
+
+/// How many replicas the Deployment `m` has after a pass in which `keda` has started one, and was put back often, for
+/// the last time eleven seconds ago.
+async fn started_again(gpu: Value) -> Value {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator", "gpu": gpu }))]);
+    scene.pass().await;
+    let there = scene.server.object("deployments/m").unwrap();
+    let wish = wish(&serde_json::from_value::<Deployment>(there).unwrap());
+    let mut contest = Contest::default();
+    let lately = scene.world.clock.now() - Duration::from_secs(11);
+    for _ in 0..9 {
+        contest.wrote(&wish, Some(["keda".to_owned()].into()), lately);
+    }
+    scene.world.note_contest(&ModelId::new("default", "m"), Kind::Deployment, contest);
+    scene.changed("deployments/m", |object| {
+        object["metadata"]["managedFields"] =
+            json!([{ "manager": "keda", "operation": "Update", "subresource": "scale" }]);
+        object["spec"]["replicas"] = json!(1);
+    });
+    scene.leaves_for_long();
+    scene.pass().await;
+    scene.server.object("deployments/m").unwrap()["spec"]["replicas"].clone()
+}
+
+#[tokio::test]
+async fn an_engine_on_a_shared_gpu_that_somebody_starts_again_and_again_is_ended_soon() {
+    assert_eq!(started_again(json!({ "vendor": "nvidia", "shared": "desk" })).await, 0);
+    assert_eq!(started_again(json!({ "vendor": "nvidia" })).await, 1, "it costs nobody a GPU");
+}
+
+#[tokio::test]
+async fn who_tells_how_an_object_is_does_not_make_its_next_put_back_come_early() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    for _ in 0..3 {
+        meddle(&scene, "kyverno");
+        scene.pass().await;
+    }
+    let before = scene.server.writes("deployments/m");
+    scene.changed("deployments/m", |object| {
+        let told = json!({ "manager": "kube-controller-manager", "operation": "Update", "subresource": "status" });
+        object["metadata"]["managedFields"].as_array_mut().unwrap().push(told);
+    });
+    scene.pass().await;
+    assert_eq!(scene.server.writes("deployments/m"), before);
 }

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+
 use crate::moment::Moment;
 
 /// The wait after the first put-back; it doubles with each.
@@ -16,8 +18,29 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The longest for what somebody deletes: nothing runs or is found without it.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(10);
 
+/// The longest while an engine runs that somebody else has started beside the one that has their GPU.
+const LONGEST_BESIDE: Duration = Duration::from_secs(10);
+
 /// How long after that an object must have been left alone for all to be forgotten.
 const QUIET: Duration = Duration::from_secs(600);
+
+/// What it costs to leave an object as somebody else has made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stake {
+    /// The object is not as it shall be.
+    Itself,
+    /// Engines run that shall not, on a GPU that is another's of their group.
+    SharedGpu,
+}
+
+/// Everybody who wrote an object, by its `managedFields`. Who only says how it is, as Kubernetes' own controllers do in
+/// its status, changes nothing of what is put back.
+pub fn writers(entries: &[ManagedFieldsEntry]) -> BTreeSet<String> {
+    let writes = |entry: &&ManagedFieldsEntry| {
+        entry.subresource.as_deref().is_none_or(|part| part.is_empty() || part == "scale")
+    };
+    entries.iter().filter(writes).filter_map(|entry| entry.manager.clone()).collect()
+}
 
 /// What is known of the writes of one object, by this controller and others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,23 +60,29 @@ pub struct Contest {
 struct Repeats {
     /// How often in a row.
     times: u32,
-    /// Not again before.
-    until: Moment,
+    /// When it was done last.
+    last: Moment,
 }
 
 impl Repeats {
+    /// Not again before, where that is not to be longer after the last time.
+    fn until(self, longest: Duration) -> Moment {
+        let Some(doubled) = self.times.checked_sub(1) else { return self.last };
+        let factor = 2_u32.saturating_pow(doubled);
+        self.last + FIRST_WAIT.saturating_mul(factor).min(longest)
+    }
+
     /// Whether all is forgotten.
-    fn is_over(self, now: Moment) -> bool {
-        now >= self.until + QUIET
+    fn is_over(self, longest: Duration, now: Moment) -> bool {
+        now >= self.until(longest) + QUIET
     }
 
     /// It was done once more.
     fn count(&mut self, longest: Duration, now: Moment) {
-        if self.is_over(now) {
+        if self.is_over(longest, now) {
             self.times = 0;
         }
-        let factor = 2_u32.saturating_pow(self.times);
-        self.until = now + FIRST_WAIT.saturating_mul(factor).min(longest);
+        self.last = now;
         self.times = self.times.saturating_add(1);
     }
 }
@@ -71,12 +100,13 @@ impl Contest {
         &self,
         wanted: &str,
         writers: Option<&BTreeSet<String>>,
-        now: Moment,
+        (stake, now): (Stake, Moment),
     ) -> Option<Moment> {
-        let until = match writers {
-            Some(writers) if !writers.is_subset(&self.writers) => return None,
-            Some(_) => self.changes.until,
-            None => self.absences.until,
+        let until = match (writers, stake) {
+            (Some(writers), _) if !writers.is_subset(&self.writers) => return None,
+            (Some(_), Stake::Itself) => self.changes.until(LONGEST_WAIT),
+            (Some(_), Stake::SharedGpu) => self.changes.until(LONGEST_BESIDE),
+            (None, _) => self.absences.until(LONGEST_ABSENCE),
         };
         (self.puts_back(wanted) && now < until).then_some(until)
     }
@@ -86,7 +116,7 @@ impl Contest {
         let times = match (self.puts_back(wanted), &writers) {
             (false, _) => 0,
             (true, Some(_)) => {
-                if self.changes.is_over(now) {
+                if self.changes.is_over(LONGEST_WAIT, now) {
                     self.writers = BTreeSet::new();
                 }
                 self.changes.count(LONGEST_WAIT, now);
@@ -129,6 +159,10 @@ mod tests {
         Moment::after_origin(Duration::from_secs(1_000_000 + seconds))
     }
 
+    fn itself(seconds: u64) -> (Stake, Moment) {
+        (Stake::Itself, at(seconds))
+    }
+
     fn by(names: &[&str]) -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -141,7 +175,7 @@ mod tests {
     ) -> Vec<u64> {
         let mut all = Vec::new();
         for second in seconds {
-            if contest.waits("a", Some(&by(writers)), at(second)).is_none() {
+            if contest.waits("a", Some(&by(writers)), itself(second)).is_none() {
                 contest.wrote("a", Some(by(writers)), at(second));
                 all.push(second);
             }
@@ -162,14 +196,45 @@ mod tests {
     }
 
     #[test]
+    fn engines_beside_the_one_that_has_their_gpu_are_ended_every_ten_seconds() {
+        let mut contest = made();
+        let mut all = Vec::new();
+        for second in 0..60 {
+            let shared = (Stake::SharedGpu, at(second));
+            if contest.waits("a", Some(&by(&["keda"])), shared).is_none() {
+                contest.wrote("a", Some(by(&["keda"])), at(second));
+                all.push(second);
+            }
+        }
+        assert_eq!(all, [0, 1, 3, 7, 15, 25, 35, 45, 55]);
+        let other = contest.waits("a", Some(&by(&["keda"])), itself(60));
+        assert_eq!(other, Some(at(55 + 256)), "what costs nobody a GPU waits as ever");
+    }
+
+    #[test]
+    fn who_only_writes_the_status_is_no_writer() {
+        let entry = |manager: &str, subresource: Option<&str>| ManagedFieldsEntry {
+            manager: Some(manager.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            ..ManagedFieldsEntry::default()
+        };
+        let all = [
+            entry("flexinfer-controller", None),
+            entry("kube-controller-manager", Some("status")),
+            entry("horizontal-pod-autoscaler", Some("scale")),
+        ];
+        assert_eq!(writers(&all), by(&["flexinfer-controller", "horizontal-pod-autoscaler"]));
+    }
+
+    #[test]
     fn what_is_wanted_anew_is_written_at_once_and_forgets_nothing() {
         let mut contest = made();
         put_back(&mut contest, &["hpa"], 0..30);
-        assert!(contest.waits("a", Some(&by(&["hpa"])), at(30)).is_some());
-        assert_eq!(contest.waits("b", Some(&by(&["hpa"])), at(30)), None);
+        assert!(contest.waits("a", Some(&by(&["hpa"])), itself(30)).is_some());
+        assert_eq!(contest.waits("b", Some(&by(&["hpa"])), itself(30)), None);
         contest.wrote("b", Some(by(&["hpa"])), at(30));
         assert_eq!(
-            contest.waits("b", Some(&by(&["hpa"])), at(30)),
+            contest.waits("b", Some(&by(&["hpa"])), itself(30)),
             Some(at(31)),
             "the others are the same"
         );
@@ -179,9 +244,9 @@ mod tests {
     fn who_comes_new_is_put_back_at_once() {
         let mut contest = made();
         put_back(&mut contest, &["kyverno"], 0..30);
-        assert_eq!(contest.waits("a", Some(&by(&["kyverno", "kubectl-edit"])), at(20)), None);
+        assert_eq!(contest.waits("a", Some(&by(&["kyverno", "kubectl-edit"])), itself(20)), None);
         contest.wrote("a", Some(by(&["kyverno", "kubectl-edit"])), at(20));
-        assert!(contest.waits("a", Some(&by(&["kubectl-edit"])), at(21)).is_some());
+        assert!(contest.waits("a", Some(&by(&["kubectl-edit"])), itself(21)).is_some());
     }
 
     #[test]
@@ -195,16 +260,16 @@ mod tests {
     fn what_is_deleted_is_made_again_at_once_although_a_program_changes_it_all_the_time() {
         let mut contest = made();
         put_back(&mut contest, &["keel"], 0..520);
-        assert_eq!(contest.waits("a", Some(&by(&["keel"])), at(520)), Some(at(811)));
+        assert_eq!(contest.waits("a", Some(&by(&["keel"])), itself(520)), Some(at(811)));
         let mut made_anew = Vec::new();
         for second in 520..560 {
-            if contest.waits("a", None, at(second)).is_none() {
+            if contest.waits("a", None, itself(second)).is_none() {
                 contest.wrote("a", None, at(second));
                 made_anew.push(second);
             }
         }
         assert_eq!(made_anew, [520, 521, 523, 527, 535, 545, 555], "where that goes on as well");
-        let still = contest.waits("a", Some(&by(&["keel"])), at(560));
+        let still = contest.waits("a", Some(&by(&["keel"])), itself(560));
         assert_eq!(still, Some(at(811)), "the program's changes wait as before");
     }
 

@@ -18,7 +18,7 @@ use super::status::Obstacle;
 use super::words::line;
 use crate::moment::Moment;
 
-pub use contest::Contest;
+pub use contest::{Contest, Stake, writers};
 pub use dispute::Dispute;
 pub use going::Going;
 
