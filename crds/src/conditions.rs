@@ -100,6 +100,8 @@ pub enum ConditionReason {
     BeingDeleted,
     /// The API server does not take an object of the model.
     Refused,
+    /// The API server fails each time that an object of the model is written.
+    WriteFailed,
     /// Something that is not the model's has the name of an object that it needs.
     NameTaken,
     /// The model is measured as soon as it serves.

@@ -55,8 +55,18 @@ impl Error {
         let about_the_object = (400..500).contains(&status.code) && !PASSING.contains(&status.code);
         // A webhook that must be asked and does not answer refuses as long as that lasts.
         let unasked = status.code == 500 && status.message.contains("failed calling webhook");
-        (about_the_object || unasked)
-            .then(|| (Why::of(&status.message), format!("cannot {act}: {}", status.message)))
+        (about_the_object || unasked).then(|| (Why::of(&status.message), said(act, status)))
+    }
+
+    /// What went wrong, in the server's words where there are any.
+    pub(super) fn said(&self) -> String {
+        match self {
+            Self::Refused { act, source } => match &**source {
+                kube::Error::Api(status) => said(act, status),
+                _ => self.to_string(),
+            },
+            _ => self.to_string(),
+        }
     }
 
     /// Who else wrote which of the fields that were applied, where that is why they were not taken; this controller
@@ -109,4 +119,8 @@ impl Error {
         let Self::Refused { source, .. } = self else { return false };
         matches!(&**source, kube::Error::Api(status) if status.code == code)
     }
+}
+
+fn said(act: &str, status: &kube::core::Status) -> String {
+    format!("cannot {act}: {}", status.message)
 }

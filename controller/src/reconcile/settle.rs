@@ -50,7 +50,7 @@ impl Tries<'_> {
             return Ok(());
         }
         if error.was_asked() {
-            self.writing.fail(part, generation, self.now);
+            self.writing.fail(part, &error.said(), generation, self.now);
         }
         self.unfinished.push(error);
         Ok(())

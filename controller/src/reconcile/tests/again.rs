@@ -1,5 +1,7 @@
 //! What is refused again and again is tried ever less often, whatever comes between.
 
+use flexinfer_core::planning::writing::{Part, Writing};
+
 use super::*;
 
 /// How often `object` of the only model is tried to be written while it is looked at all the time, and the most that
@@ -69,4 +71,43 @@ async fn a_model_that_is_let_go_does_not_come_back_with_the_servers_answer() {
     scene.pass().await;
     assert_eq!(scene.server.writes("models/m"), 1, "it was not let go");
     assert_eq!(scene.world.models(), 0, "a ghost");
+}
+
+/// A minute ago `part` failed so often that only one more try is wanting until it is told.
+fn failed_before(scene: &Scene, mut writing: Writing, times: usize) {
+    let long_ago = scene.world.clock.now() - Duration::from_mins(1);
+    for _ in 0..times {
+        writing.fail(Part::Engine, "before", Some(1), long_ago);
+    }
+    scene.world.note_writing(&ModelId::new("default", "m"), writing);
+}
+
+#[tokio::test]
+async fn what_fails_for_good_is_told_and_no_status_is_written_for_each_try() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    let mut times = 0;
+    scene.server.rule(move |call| {
+        call.writes("deployments/m").then(|| {
+            times += 1;
+            refusal(500, "InternalError", &format!("etcdserver: no leader ({times})"))
+        })
+    });
+    failed_before(&scene, Writing::default(), 5);
+    scene.pass().await;
+    scene.pass().await;
+    let status = scene.status_of("m").unwrap();
+    let conditions = status["conditions"].as_array().unwrap();
+    let applied = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
+    assert_eq!((&applied["status"], &applied["reason"]), (&json!("False"), &json!("WriteFailed")));
+    let message = applied["message"].as_str().unwrap();
+    assert!(message.ends_with("etcdserver: no leader (1)"), "{message}");
+    assert_eq!(status["phase"], "Idle", "it may come with the next try");
+
+    let told = scene.server.writes("models/m/status");
+    let sight = scene.world.sight(&scene.group).unwrap();
+    failed_before(&scene, sight.members[0].writing.clone(), 1);
+    scene.pass().await;
+    scene.pass().await;
+    assert_eq!(scene.server.writes("deployments/m"), 2, "it is tried on");
+    assert_eq!(scene.server.writes("models/m/status"), told);
 }

@@ -31,6 +31,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The longest after what may pass by itself, such as a server that cannot store anything just now.
 const LONGEST_PASSING: Duration = Duration::from_secs(10);
 
+/// So often what may pass by itself is tried in vain before it is told: half a minute.
+const FAILS: u32 = 6;
+
 /// The most that a message carries of the server's words, in characters.
 const LONGEST: usize = 400;
 
@@ -70,6 +73,8 @@ pub enum Why {
     NameTaken,
     /// The namespace is being deleted: nothing is made in it any more.
     NamespaceEnds,
+    /// The server fails, as it did the times before. It may pass by itself, and keeps nothing from being tried.
+    Fails,
 }
 
 /// A refusal, as it is told.
@@ -82,7 +87,7 @@ struct Refused {
 /// Something that was tried in vain and has not been written since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Attempt {
-    /// What is told of it; nothing of what may pass by itself, nor once a trial was taken.
+    /// What is told of it; nothing at first of what may pass by itself, nor once a trial was taken.
     refused: Option<Refused>,
     /// Of which generation of the Model.
     generation: Option<i64>,
@@ -140,6 +145,7 @@ impl Why {
             Self::Quota => LoadHindrance::QuotaExceeded.into(),
             Self::Refused | Self::NamespaceEnds => ConditionReason::Refused.into(),
             Self::NameTaken => ConditionReason::NameTaken.into(),
+            Self::Fails => ConditionReason::WriteFailed.into(),
         }
     }
 }
@@ -173,9 +179,16 @@ impl Writing {
         self.try_in_vain(part, refused, generation, (now, LONGEST_WAIT));
     }
 
-    /// `part` was not taken, of this generation of the Model, for a reason that may pass by itself.
-    pub fn fail(&mut self, part: Part, generation: Option<i64>, now: Moment) {
-        let told = self.attempts.get(&part).and_then(|before| before.refused.clone());
+    /// `part` was not taken, of this generation of the Model, for a reason that may pass by itself. What was `said` is
+    /// told when it goes on, in the words of then: those of each try may differ.
+    pub fn fail(&mut self, part: Part, said: &str, generation: Option<i64>, now: Moment) {
+        let before = self.attempts.get(&part);
+        let told = before.and_then(|before| before.refused.clone());
+        let goes_on = before.is_some_and(|before| {
+            before.generation == generation && before.tries.saturating_add(1) >= FAILS
+        });
+        let fails = || Refused { why: Why::Fails, message: line(said, LONGEST) };
+        let told = told.or_else(|| goes_on.then(fails));
         self.try_in_vain(part, told, generation, (now, LONGEST_PASSING));
     }
 
@@ -209,7 +222,7 @@ impl Writing {
 
     /// Whether `part` was refused the last time.
     pub fn is_refused(&self, part: Part) -> bool {
-        self.attempts.get(&part).is_some_and(|attempt| attempt.refused.is_some())
+        self.refused().any(|(of, refused)| of == part && refused.why != Why::Fails)
     }
 
     /// Whether `part` has to be left alone for now: it was tried in vain not long ago, and the Model is the same.
@@ -223,7 +236,7 @@ impl Writing {
         self.attempts.values().map(|attempt| attempt.until).filter(|until| *until > now).min()
     }
 
-    /// What was refused, what matters most first.
+    /// What is told of what was not taken, what matters most first.
     fn refused(&self) -> impl Iterator<Item = (Part, &Refused)> {
         self.attempts.iter().filter_map(|(part, attempt)| Some((*part, attempt.refused.as_ref()?)))
     }
@@ -235,7 +248,8 @@ impl Writing {
 
     /// What keeps the model from being started, where its weights are there already if `filled`.
     pub fn obstacle(&self, filled: bool) -> Option<Obstacle> {
-        let (part, refused) = self.refused().find(|(part, _)| part.is_needed(filled))?;
+        let mut needed = self.refused().filter(|(part, _)| part.is_needed(filled));
+        let (part, refused) = needed.find(|(_, refused)| refused.why != Why::Fails)?;
         let condition = match part {
             Part::Weights => ConditionType::Cached,
             _ => ConditionType::Applied,
@@ -247,9 +261,10 @@ impl Writing {
     /// What of all that was refused is told, where anything was: its reason and what the server said. The reason ends
     /// no wait where nobody has to wait for it.
     pub fn trouble(&self, filled: bool) -> Option<(&'static str, String)> {
-        let (part, first) = self.refused().next()?;
-        let awaited = part.is_needed(filled);
-        let reason = if awaited { first.why } else { Why::Refused }.reason();
+        let fails = |refused: &Refused| refused.why == Why::Fails;
+        let (part, first) = self.refused().min_by_key(|(part, found)| (fails(found), *part))?;
+        let own = part.is_needed(filled) || fails(first);
+        let reason = if own { first.why } else { Why::Refused }.reason();
         let messages: Vec<&str> =
             self.refused().map(|(_, refused)| refused.message.as_str()).collect();
         Some((reason, messages.join("; ")))

@@ -83,23 +83,59 @@ fn how_often_it_was_refused_counts_until_it_is_written_whatever_comes_between() 
     assert_eq!(writing.next_try(at(100)), Some(at(101)), "it was written meanwhile");
 }
 
+/// A write of this part that failed so often, as soon as it was tried again.
+fn failed(part: Part, times: u32) -> Writing {
+    let mut writing = Writing::default();
+    let mut now = at(0);
+    for time in 0..times {
+        writing.fail(part, &format!("cannot store it ({time})"), Some(1), now);
+        now = writing.next_try(now).unwrap();
+    }
+    writing
+}
+
 #[test]
 fn what_may_pass_by_itself_is_tried_again_after_a_while_and_told_nowhere() {
     let mut writing = Writing::default();
     for (now, later) in [(0, 1), (1, 3), (3, 7), (7, 15), (15, 25), (25, 35)] {
-        writing.fail(Part::Service, Some(1), at(now));
+        assert_eq!((writing.obstacle(false), writing.trouble(false)), (None, None));
+        assert!(!writing.differs(&Writing::default()));
+        writing.fail(Part::Service, "not now", Some(1), at(now));
         assert!(writing.withholds(Part::Service, Some(1), at(now)));
         assert_eq!(writing.next_try(at(now)), Some(at(later)));
     }
-    assert_eq!((writing.obstacle(false), writing.trouble(false)), (None, None));
-    assert!(!writing.differs(&Writing::default()));
+}
+
+#[test]
+fn what_fails_again_and_again_is_told_once_and_keeps_nothing_from_being_tried() {
+    let told = |times| failed(Part::Engine, times).trouble(false);
+    assert_eq!(told(5), None);
+    let (reason, said) = told(6).unwrap();
+    assert_eq!((reason, &*said), ("WriteFailed", "cannot store it (5)"));
+    let (before, later) = (failed(Part::Engine, 6), failed(Part::Engine, 9));
+    assert!(!later.differs(&before), "or each try would be a write of the status");
+    assert_eq!(later.obstacle(false), None, "it may still come");
+    assert!(!later.is_refused(Part::Engine));
+    let mut written = later;
+    written.take(Part::Engine);
+    assert_eq!(written.trouble(false), None);
+}
+
+#[test]
+fn a_refusal_comes_before_what_fails() {
+    let mut writing = failed(Part::Weights, 6);
+    writing.refuse(Part::Service, (Why::Quota, "exceeded quota"), Some(1), at(99));
+    let (reason, said) = writing.trouble(false).unwrap();
+    assert_eq!(reason, "QuotaExceeded");
+    assert!(said.contains("cannot store it") && said.contains("exceeded quota"), "{said}");
+    assert_eq!(writing.obstacle(false).unwrap().reason, "QuotaExceeded");
 }
 
 #[test]
 fn a_refusal_is_told_on_while_the_server_fails_in_another_way() {
     let mut writing = refused(Part::Engine, "no");
     let before = writing.clone();
-    writing.fail(Part::Engine, Some(1), at(1));
+    writing.fail(Part::Engine, "not now", Some(1), at(1));
     assert!(writing.is_refused(Part::Engine) && !writing.differs(&before));
 }
 

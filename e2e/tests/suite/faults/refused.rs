@@ -130,10 +130,12 @@ async fn a_member_whose_service_cannot_be_stored_costs_its_neighbour_nothing() {
     });
     pair.start_controller(&middleman.kubeconfig());
     pair.ask(neighbour).await;
-    let status = pair.desk.until_phase(failing, Phase::Idle).await;
-    assert_eq!(applied(&status), Some(("True".to_owned(), "Applied".to_owned())), "it may pass");
+    pair.desk.until_phase(failing, Phase::Idle).await;
+    let told = pair.desk.until("told of", failing, applied_is("False", "WriteFailed")).await;
+    assert_eq!(told.phase, Some(Phase::Idle), "it may pass: {told:#?}");
     middleman.rule(|_| Treatment::Pass);
     pair.ask(failing).await;
+    pair.desk.until("as it shall be", failing, applied_is("True", "Applied")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

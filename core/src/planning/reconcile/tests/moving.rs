@@ -163,7 +163,7 @@ fn engines_move_whatever_else_is_withheld() {
     model.nodes = vec![going("n1")];
     for part in Part::ALL {
         model.writing = Writing::default();
-        model.writing.fail(part, Some(1), at(0));
+        model.writing.fail(part, "not now", Some(1), at(0));
         assert_eq!(planned(&model).moving == Moving::default(), part == Part::Moving, "{part:?}");
     }
 }

@@ -271,7 +271,7 @@ fn nothing_is_started_that_is_not_as_it_shall_be() {
     assert_eq!(replicas(&planned(&model).engine), Some(1));
     for part in [Part::Files, Part::Engine] {
         model.writing = Writing::default();
-        model.writing.fail(part, Some(1), at(0));
+        model.writing.fail(part, "not now", Some(1), at(0));
         assert_eq!(planned_at(&model, 0).engine, WantedEngine::AsItIs, "{part:?}");
         assert_eq!(replicas(&planned_at(&model, 1).engine), Some(1), "{part:?}");
     }
@@ -280,8 +280,8 @@ fn nothing_is_started_that_is_not_as_it_shall_be() {
 #[test]
 fn what_may_pass_by_itself_keeps_no_model_from_its_turn_and_is_left_alone_for_a_moment() {
     let mut model = simulated("m");
-    model.writing.fail(Part::Service, Some(1), at(0));
-    model.writing.fail(Part::Status, Some(1), at(0));
+    model.writing.fail(Part::Service, "not now", Some(1), at(0));
+    model.writing.fail(Part::Status, "not now", Some(1), at(0));
     let wanted = planned_at(&model, 0);
     assert_eq!(wanted.service, None);
     assert_eq!(wanted.withheld, [Part::Service, Part::Status]);
