@@ -51,14 +51,14 @@ impl Reconciler {
                 pod.name
             );
             let deleted = self.delete_pod(member, pod, DeleteParams::default()).await;
-            if deleted.is_ok() {
+            if matches!(deleted, Ok(true)) {
                 self.tell(member, Announcement::new(true, "NodeLeaving", note)).await;
             }
-            done = done.and(deleted);
+            done = done.and(deleted.map(drop));
         }
         for pod in over {
             tracing::info!(model = %member.id, pod = pod.name, "a pod ends before its node does");
-            done = done.and(self.delete_pod(member, pod, DeleteParams::default()).await);
+            done = done.and(self.delete_pod(member, pod, DeleteParams::default()).await.map(drop));
         }
         done.map(|()| wrote)
     }

@@ -39,21 +39,28 @@ impl Reconciler {
         Ok(wrote)
     }
 
+    /// Whether it ends by this: it may be gone already, or another may have its name.
     pub(super) async fn delete_pod(
         &self,
         member: &Member,
         Leftover { name, uid }: Leftover,
         parameters: DeleteParams,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let pods: Api<Pod> = self.writer.api(&member.id);
         let only_it = Preconditions { uid: Some(uid), resource_version: None };
         let parameters = parameters.preconditions(only_it);
         let write = pods.delete(&name, &parameters);
         let deleted = self.writer.guarded(format!("delete pod {name}"), write).await;
         match deleted {
+            Ok(deleted) => {
+                if let Some(ends) = deleted.left() {
+                    self.world.wrote_pod(ends);
+                }
+                Ok(true)
+            }
             // Another pod of that name.
-            Err(error) if error.is_conflict() => Ok(()),
-            deleted => gone_is_well(deleted.map(drop)),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => gone_is_well(Err(error)).map(|()| false),
         }
     }
 }

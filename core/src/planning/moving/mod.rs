@@ -67,7 +67,7 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     let (doomed, safe): (Vec<&Pod>, Vec<&Pod>) =
         own.into_iter().partition(|pod| owner.has_to_leave(pod));
     // Those that serve come last: as many of them are over as are not needed any more.
-    apart.sort_by_key(|pod| owner.is_needed(pod));
+    apart.sort_by_key(|pod| (owner.is_needed(pod), ready(pod)));
     let serving = |pods: &[&Pod]| pods.iter().filter(|pod| ready(pod)).count();
     let wanted = usize::try_from(owner.replicas).unwrap_or(usize::MAX);
     let needed = apart.iter().filter(|pod| owner.is_needed(pod)).count();
@@ -115,15 +115,16 @@ impl Owner<'_> {
 
     /// Those of `apart` whose nodes stay after all, while nothing of their Deployment's `own` serves in their place:
     /// that may want the very GPU that they have. One goes back for each that was made from the same template, which
-    /// their ReplicaSet ends then. And one ends for each of a newer template that finds no place, as it would have ended
-    /// at that change had it not been set apart.
+    /// their ReplicaSet ends then. And where an edit ends one before another is made, one ends for each of a newer
+    /// template that finds no place, as it would have ended at that change had it not been set apart.
     fn undone<'p>(&self, apart: Vec<&'p Pod>, own: &[&Pod]) -> (Vec<&'p Pod>, Vec<&'p Pod>) {
         let mut idle: Vec<&Pod> = own.iter().copied().filter(|pod| !ready(pod)).collect();
         let (mut back, mut outdated) = (Vec::new(), Vec::new());
         for pod in apart.into_iter().filter(|pod| self.stays(pod)) {
             let Some(made_from) = template(pod) else { continue };
             let same = |other: &&Pod| template(other) == Some(made_from);
-            let newer = |other: &&Pod| !same(other) && unschedulable(other).is_some();
+            let newer =
+                |other: &&Pod| self.ends_first && !same(other) && unschedulable(other).is_some();
             if let Some(at) = idle.iter().position(same).filter(|_| ready(pod)) {
                 idle.swap_remove(at);
                 back.push(pod);

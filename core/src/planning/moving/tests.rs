@@ -173,6 +173,9 @@ fn a_claim_that_one_node_can_use_is_let_go_once_another_engine_has_a_node() {
     let older = apart(pod("older", "doomed", true));
     let one_serves = [old.clone(), older, pod("new", "safe", true)];
     assert_eq!(moved(&nodes(), &one_serves, two), (named(&[]), named(&["old"])));
+    let silent = apart(pod("silent", "doomed", false));
+    let one_is_silent = [old.clone(), silent, pod("new", "safe", true)];
+    assert_eq!(moved(&nodes(), &one_is_silent, two), (named(&[]), named(&["silent"])));
     let asleep = |owner: &mut Owner<'_>| (owner.until, owner.replicas) = (Until::Placed, 0);
     assert_eq!(moved(&nodes(), &[old], asleep), (named(&[]), named(&["old"])));
 }
@@ -265,7 +268,12 @@ fn an_engine_set_apart_makes_room_for_what_its_model_became() {
     assert_eq!(undone(&[old.clone(), loads], 1), (named(&[]), named(&[])), "it serves meanwhile");
     let both = [old.clone(), placeless("new", "b"), placeless("newer", "a")];
     assert_eq!(undone(&both, 1), (named(&["old"]), named(&[])), "its ReplicaSet sees to it");
-    assert_eq!(moved(&nodes(), &[old, placeless("new", "b")], as_is), (named(&[]), named(&[])));
+    let edited = [old, placeless("new", "b")];
+    let (classes, staying) = (BTreeSet::new(), [staying("doomed"), staying("safe")]);
+    let cluster = Cluster { nodes: &staying, runtime_classes: &classes, storage_classes: None };
+    let surges = undone_by(&edited, Owner { ends_first: false, ..owner(cluster, 1) });
+    assert_eq!(surges, (named(&[]), named(&[])), "its rollout would have kept it");
+    assert_eq!(moved(&nodes(), &edited, as_is), (named(&[]), named(&[])));
 }
 
 /// The pod, set apart as one of this revision of its Deployment.
