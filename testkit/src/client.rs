@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::framing::{BodyFraming, Chunk, FramingError, Head, chunked, take_chunk};
+use crate::head::head;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,15 +248,5 @@ pub fn chunked_request(
 }
 
 fn request_head(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n");
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-        text.push_str("Content-Type: application/json\r\n");
-    }
-    for (name, value) in headers {
-        text.push_str(name);
-        text.push_str(": ");
-        text.push_str(value);
-        text.push_str("\r\n");
-    }
-    text.into_bytes()
+    head(&format!("{method} {path} HTTP/1.1\r\nHost: test"), headers)
 }

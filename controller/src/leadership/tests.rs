@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response, StatusCode};
+use flexinfer_testkit::api_server::refusal;
+use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -41,11 +42,9 @@ impl Server {
         if !get {
             *lease = Some(serde_json::from_slice(&body).unwrap());
         }
-        let missing =
-            json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound" });
         let (status, body) = match &*lease {
-            Some(lease) => (StatusCode::OK, lease.clone()),
-            None => (StatusCode::NOT_FOUND, missing),
+            Some(lease) => (200, lease.clone()),
+            None => refusal(404, "NotFound", "no such lease"),
         };
         let answer =
             Response::builder().status(status).body(Body::from(body.to_string().into_bytes()));

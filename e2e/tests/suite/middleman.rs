@@ -47,8 +47,8 @@ pub(crate) enum Treatment {
     Lost(Arc<Notify>),
     /// It is carried out, and there is no answer; this is told when it has been.
     Unanswered(Arc<Notify>),
-    /// Answered in the API server's name.
-    Answered(Value),
+    /// Answered in the API server's name, with this code and body.
+    Answered((u16, Value)),
 }
 
 type Rule = Box<dyn FnMut(&Call) -> Treatment + Send>;
@@ -149,7 +149,7 @@ async fn take(State(desk): State<Arc<Desk>>, request: Request) -> Response {
             told.notify_one();
             std::future::pending().await
         }
-        Treatment::Answered(status) => answer(&status),
+        Treatment::Answered((code, status)) => answer(code, &status),
     }
 }
 
@@ -171,21 +171,7 @@ async fn carried_out(client: &Client, request: Request) -> Response {
     }
 }
 
-fn answer(status: &Value) -> Response {
-    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap();
+fn answer(code: u16, status: &Value) -> Response {
     let code = StatusCode::from_u16(code).unwrap();
     (code, [(header::CONTENT_TYPE, "application/json")], status.to_string()).into_response()
-}
-
-/// A refusal in the API server's words.
-pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Status",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    })
 }

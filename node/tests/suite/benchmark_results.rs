@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flexinfer_core::placement::benchmarks::{DeviceClass, Subject, found};
+use flexinfer_testkit::api_server::refusal;
 use flexinfer_testkit::simulator::{Running, Settings, Simulator, Timings};
 use serde_json::{Value, json};
 
@@ -119,9 +120,6 @@ impl Cluster {
 }
 
 fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
-    let failure = |code: u16, reason: &str| {
-        (code, json!({ "kind": "Status", "status": "Failure", "code": code, "reason": reason }))
-    };
     let path = asked.path.split('?').next().unwrap();
     let names: Vec<&str> = path.trim_start_matches("/api/v1/").split('/').collect();
     match (asked.method.as_str(), names.as_slice()) {
@@ -134,14 +132,14 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
         ("PATCH", ["namespaces", namespace, "configmaps", name]) => {
             if state.conflicts > 0 {
                 state.conflicts -= 1;
-                return failure(409, "Conflict");
+                return refusal(409, "Conflict", "another version is there");
             }
             match state.maps.get_mut(&format!("{namespace}/{name}")) {
                 Some(map) => {
                     merge(map, &asked.body);
                     (200, map.clone())
                 }
-                None => failure(404, "NotFound"),
+                None => refusal(404, "NotFound", "no such object"),
             }
         }
         ("POST", ["namespaces", namespace, "configmaps"]) => {
@@ -149,12 +147,12 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
             let key = format!("{namespace}/{name}");
             if std::mem::take(&mut state.overtaken) {
                 state.maps.insert(key, json!({ "metadata": {}, "data": { "theirs": "1" } }));
-                return failure(409, "AlreadyExists");
+                return refusal(409, "AlreadyExists", "it is there");
             }
             state.maps.insert(key, asked.body.clone());
             (201, asked.body.clone())
         }
-        _ => failure(404, "NotFound"),
+        _ => refusal(404, "NotFound", "no such object"),
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::framing::{FramingError, Head, chunked};
+use crate::head::head;
 use connection::accept;
 
 /// A request as it came.
@@ -175,17 +176,7 @@ pub fn chunked_answer(
 }
 
 fn answer_head(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
-    let mut text = format!("HTTP/1.1 {status} Status\r\n");
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-        text.push_str("Content-Type: application/json\r\n");
-    }
-    for (name, value) in headers {
-        text.push_str(name);
-        text.push_str(": ");
-        text.push_str(value);
-        text.push_str("\r\n");
-    }
-    text.into_bytes()
+    head(&format!("HTTP/1.1 {status} Status"), headers)
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use flexinfer_core::ids::ModelId;
 use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::objects::Images;
 use flexinfer_crds::{Model, keys};
+use flexinfer_testkit::api_server::refusal;
 use flexinfer_testkit::eventually_async;
 use prometheus::Registry;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::Clock;
-use server::{Server, refusal};
+use server::Server;
 
 /// A controller that knows of these Models, and its API server.
 struct Scene {

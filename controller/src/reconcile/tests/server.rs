@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use flexinfer_testkit::api_server::refusal;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -134,18 +135,4 @@ fn merge(into: &mut Value, from: Value) {
         }
         (into, from) => *into = from,
     }
-}
-
-/// A refusal in the API server's words.
-pub(super) fn refusal(code: u16, reason: &str, message: &str) -> (u16, Value) {
-    let status = json!({
-        "apiVersion": "v1",
-        "kind": "Status",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    });
-    (code, status)
 }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use flexinfer_testkit::api_server::refusal;
 use serde_json::json;
 
 use super::pair::{NAMES, Pair};
 use crate::controller::simulated;
 use crate::gateway::start;
-use crate::middleman::{Call, Middleman, Treatment, refusal};
+use crate::middleman::{Call, Middleman, Treatment};
 use crate::shared::{World, eventually};
 
 /// Refuses every other try of each write, the first one first; counts what it refused.

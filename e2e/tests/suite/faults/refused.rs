@@ -3,13 +3,14 @@
 
 use flexinfer_crds::ModelStatus;
 use flexinfer_crds::model::Phase;
+use flexinfer_testkit::api_server::refusal;
 use serde_json::json;
 
 use super::pair::{NAMES, Pair};
 use super::told::{Scene, claim_with_weights};
 use crate::controller::{Desk, simulated};
 use crate::gateway::code;
-use crate::middleman::{Call, Middleman, Treatment, refusal};
+use crate::middleman::{Call, Middleman, Treatment};
 use crate::shared::{World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,8 +124,8 @@ async fn a_member_whose_service_cannot_be_stored_costs_its_neighbour_nothing() {
     let [failing, neighbour] = NAMES;
     middleman.rule(|call: &Call| {
         if call.writes() && call.path.ends_with("/services/a") {
-            let answer = refusal(500, "InternalError", "etcdserver: request timed out");
-            return Treatment::Answered(answer);
+            let message = "etcdserver: request timed out";
+            return Treatment::Answered(refusal(500, "InternalError", message));
         }
         Treatment::Pass
     });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use flexinfer_testkit::api_server::refusal;
 use flexinfer_testkit::client::Answer;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams};
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use super::world::{Gateway, code, start};
 use crate::controller::{Desk, simulated};
-use crate::middleman::{Call, Middleman, Treatment, refusal};
+use crate::middleman::{Call, Middleman, Treatment};
 use crate::shared::eventually;
 
 /// Long enough to be disturbed while it lasts, on a busy machine too.

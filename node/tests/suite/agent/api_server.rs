@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
+use flexinfer_testkit::api_server::refusal;
 use serde_json::{Value, json};
 
 /// What a request asks.
@@ -218,10 +219,7 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
             let version = asked.body.pointer("/metadata/resourceVersion");
             if version.is_some_and(|version| *version != state.node["metadata"]["resourceVersion"])
             {
-                return (
-                    409,
-                    json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}),
-                );
+                return refusal(409, "Conflict", "another version is there");
             }
             state.patches.push(asked.body.clone());
             merge(&mut state.node, &asked.body);
@@ -240,15 +238,12 @@ fn answer(state: &mut State, asked: &Asked) -> (u16, Value) {
             let pod = asked.body["involvedObject"]["name"].as_str().unwrap_or_default();
             if let Some(left @ 1..) = state.refused.get_mut(pod) {
                 *left -= 1;
-                let status = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden"});
-                return (403, status);
+                return refusal(403, "Forbidden", "no events of this pod");
             }
             state.events.push(asked.body.clone());
             (201, asked.body.clone())
         }
-        _ => {
-            (404, json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}))
-        }
+        _ => refusal(404, "NotFound", "no such object"),
     }
 }
 
