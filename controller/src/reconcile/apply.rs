@@ -3,17 +3,18 @@
 use flexinfer_core::planning::objects::{owns_all, owns_replicas, spec_hash};
 use flexinfer_core::planning::reconcile::{Finalizer, WantedEngine};
 use flexinfer_crds::{Model, keys};
-use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::{Metadata, NamespaceResourceScope};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde_json::json;
 
+use super::write::Object;
 use super::{Error, Reconciler, Wrote};
-use crate::world::{Kind, Member};
+use crate::world::{Kind, Member, World};
 
 /// Who owns `replicas` while another autoscaler sets them and has not done so yet.
 pub(super) const SCALER: &str = "flexinfer-scaler";
@@ -72,16 +73,8 @@ impl Reconciler {
         member: &Member,
         wanted: Option<Service>,
     ) -> Result<Wrote, Error> {
-        let Some(wanted) = wanted else { return Ok(Wrote::Nothing) };
-        let (kind, there) = (Kind::Service, member.service.as_deref());
-        if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&kind))) {
-            return Ok(Wrote::Nothing);
-        }
-        let Some(written) = self.put(member, kind, &wanted, there).await? else {
-            return Ok(Wrote::Nothing);
-        };
-        self.world.wrote_service(written);
-        Ok(Wrote::Something)
+        let there = member.service.as_deref();
+        self.apply_whole(member, (Kind::Service, there), wanted, World::wrote_service).await
     }
 
     pub(super) async fn apply_files(
@@ -89,15 +82,29 @@ impl Reconciler {
         member: &Member,
         wanted: Option<ConfigMap>,
     ) -> Result<Wrote, Error> {
+        let there = member.files.as_deref();
+        self.apply_whole(member, (Kind::Files, there), wanted, World::wrote_files).await
+    }
+
+    /// An object of which nothing is anybody else's; `wrote` takes the server's answer.
+    async fn apply_whole<K>(
+        &self,
+        member: &Member,
+        (kind, there): (Kind, Option<&K>),
+        wanted: Option<K>,
+        wrote: fn(&World, K),
+    ) -> Result<Wrote, Error>
+    where
+        K: Object + Metadata<Ty = ObjectMeta> + Resource<Scope = NamespaceResourceScope>,
+    {
         let Some(wanted) = wanted else { return Ok(Wrote::Nothing) };
-        let (kind, there) = (Kind::Files, member.files.as_deref());
         if there.is_some_and(|there| is_as_wanted(there, &wanted, member.left.get(&kind))) {
             return Ok(Wrote::Nothing);
         }
         let Some(written) = self.put(member, kind, &wanted, there).await? else {
             return Ok(Wrote::Nothing);
         };
-        self.world.wrote_files(written);
+        wrote(&self.world, written);
         Ok(Wrote::Something)
     }
 
