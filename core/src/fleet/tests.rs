@@ -1,46 +1,22 @@
 //! Names, in every way they can collide.
 
-use std::time::Duration;
-
+use flexinfer_crds::Model;
+use flexinfer_crds::model::ModelSpec;
 use proptest::prelude::*;
 
 use super::{Adapter, Cause, Fleet, Named, Served};
-use crate::effective::{Effective, Spoken};
-use crate::ids::{GroupId, ModelId};
+use crate::effective::{Defaults, Effective};
+use crate::ids::ModelId;
 use crate::rejection::Rejection;
 
 pub(crate) fn served(namespace: &str, name: &str, aliases: &[&str]) -> Served {
-    let id = ModelId::new(namespace, name);
+    let spec = ModelSpec { backend: "simulator".to_owned(), ..ModelSpec::default() };
+    let defaults = Defaults { namespace: namespace.into() };
     let effective = Effective {
-        id: id.clone(),
-        generation: 1,
-        group: GroupId::Alone(id),
-        priority: 100,
-        force_promotion: false,
-        warm_primary: false,
-        swap_cooldown: Duration::from_mins(5),
-        vram_estimate_mib: None,
-        drain_limit: Duration::from_mins(1),
-        min_replicas: 0,
-        max_replicas: 1,
-        idle_timeout: Duration::from_mins(5),
-        cold_start_timeout: None,
-        startup_limit: Duration::from_mins(10),
-        preload: false,
         slots: None,
-        max_queue: None,
         served_name: None,
         aliases: aliases.iter().map(ToString::to_string).collect(),
-        service_labels: Vec::new(),
-        context_window: None,
-        context_bounded: false,
-        max_input_tokens: None,
-        max_output_tokens: None,
-        serve_paths: Vec::new(),
-        api_key_secret: None,
-        spoken: Spoken::default(),
-        routing: None,
-        parked: false,
+        ..Effective::of(&Model::new(name, spec), 1, &defaults).unwrap()
     };
     Served::new(effective, "simulator", "", 1_700_000_000)
 }

@@ -147,8 +147,19 @@ pub(super) fn bar(failures: u32, had_served: bool) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use flexinfer_crds::Model;
+    use flexinfer_crds::model::ModelSpec;
+
     use super::*;
+    use crate::effective::Defaults;
+
+    /// Of a model that says nothing but that it takes two requests at once.
+    pub(in crate::queueing) fn terms(name: &str) -> Terms {
+        let spec = ModelSpec { backend: "simulator".to_owned(), ..ModelSpec::default() };
+        let model = Effective::of(&Model::new(name, spec), 1, &Defaults::default()).unwrap();
+        Terms { slots: Some(2), ..Terms::from(&model) }
+    }
 
     const BACKOFF: Backoff = Backoff {
         max_retries: 3,

@@ -13,3 +13,4 @@ mod pools;
 mod queueing;
 mod routing;
 mod scaling;
+mod terms;

@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use flexinfer_core::activation::{Failure, Reason, Standing};
-use flexinfer_core::ids::{BookingId, EndpointId, ModelId, Ticket};
+use flexinfer_core::ids::{BookingId, EndpointId, Ticket};
 use flexinfer_core::moment::Moment;
 use flexinfer_core::queueing::{Listed, Policy, Pool, PoolEffect, Terms};
 use flexinfer_core::routing::Wish;
-use flexinfer_core::scaling::Warmth;
 use flexinfer_crds::model::Phase;
 use proptest::prelude::*;
 
@@ -57,20 +56,10 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn terms(max_queue: u32) -> Terms {
     Terms {
-        id: ModelId::new("default", "a"),
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warmth: Warmth::None,
-        preload: false,
-        idle_timeout: Duration::from_secs(300),
         swap_cooldown: Duration::ZERO,
-        vram_mib: None,
-        drain_limit: Duration::from_secs(60),
-        cold_start_timeout: None,
         slots: Some(SLOTS),
         max_queue: Some(max_queue),
-        routing: None,
+        ..crate::terms::terms("a")
     }
 }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flexinfer_core::activation::Report;
-use flexinfer_core::effective::{Effective, Spoken};
+use flexinfer_core::effective::{Defaults, Effective};
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{GroupId, InstanceId, ModelId};
+use flexinfer_core::ids::{InstanceId, ModelId};
 use flexinfer_core::queueing::{Notice, Policy};
+use flexinfer_crds::Model;
+use flexinfer_crds::model::ModelSpec;
 use futures::future::join_all;
 use parking_lot::Mutex;
 use rand::Rng;
@@ -46,37 +48,13 @@ impl Obedient {
 }
 
 fn model(name: &str, slots: Option<u32>) -> Served {
-    let id = ModelId::new("default", name);
+    let spec = ModelSpec { backend: "simulator".to_owned(), ..ModelSpec::default() };
     let effective = Effective {
-        group: GroupId::Alone(id.clone()),
-        id,
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warm_primary: false,
         swap_cooldown: Duration::ZERO,
-        vram_estimate_mib: None,
-        drain_limit: Duration::from_secs(60),
-        min_replicas: 0,
-        max_replicas: 1,
-        idle_timeout: Duration::from_secs(300),
-        cold_start_timeout: None,
-        startup_limit: Duration::from_secs(60),
-        preload: false,
         slots,
         max_queue: Some(10_000),
         served_name: None,
-        aliases: vec![],
-        service_labels: vec![],
-        context_window: None,
-        context_bounded: false,
-        max_input_tokens: None,
-        max_output_tokens: None,
-        serve_paths: Vec::new(),
-        api_key_secret: None,
-        spoken: Spoken::default(),
-        routing: None,
-        parked: false,
+        ..Effective::of(&Model::new(name, spec), 1, &Defaults::default()).unwrap()
     };
     Served::new(effective, "simulator", "", 0)
 }

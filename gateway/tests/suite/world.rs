@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use flexinfer_core::effective::{Effective, Spoken};
+use flexinfer_core::effective::{Defaults, Effective};
 use flexinfer_core::fleet::{Fleet, Served};
-use flexinfer_core::ids::{GroupId, ModelId};
 use flexinfer_core::queueing::Policy;
 use flexinfer_core::routing::Preferences;
+use flexinfer_crds::Model;
+use flexinfer_crds::model::ModelSpec;
 use flexinfer_gateway::adapters::OnDemand;
 use flexinfer_gateway::labels::Labels;
 use flexinfer_gateway::lifecycle::Lifecycle;
@@ -49,37 +50,11 @@ pub(crate) fn limits() -> Limits {
 
 /// A model called `name` whose engine insists on `engine_name`, if that is given.
 pub(crate) fn model(name: &str, engine_name: Option<&str>) -> Served {
-    let id = ModelId::new("default", name);
+    let spec = ModelSpec { backend: "vllm".to_owned(), ..ModelSpec::default() };
     let effective = Effective {
-        group: GroupId::Alone(id.clone()),
-        id,
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warm_primary: false,
-        swap_cooldown: Duration::from_secs(300),
-        vram_estimate_mib: None,
-        drain_limit: Duration::from_secs(60),
-        min_replicas: 0,
-        max_replicas: 1,
-        idle_timeout: Duration::from_secs(300),
-        cold_start_timeout: None,
-        startup_limit: Duration::from_secs(300),
-        preload: false,
         slots: None,
-        max_queue: None,
         served_name: engine_name.map(str::to_owned),
-        aliases: Vec::new(),
-        service_labels: Vec::new(),
-        context_window: None,
-        context_bounded: false,
-        max_input_tokens: None,
-        max_output_tokens: None,
-        serve_paths: Vec::new(),
-        api_key_secret: None,
-        spoken: Spoken::default(),
-        routing: None,
-        parked: false,
+        ..Effective::of(&Model::new(name, spec), 1, &Defaults::default()).unwrap()
     };
     Served::new(effective, "vllm", "HF://org/model", 1_700_000_000)
 }

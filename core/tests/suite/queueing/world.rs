@@ -13,7 +13,9 @@ use flexinfer_core::sharing::Capacity;
 
 use super::events::{Edit, Event};
 
-pub(super) const MODELS: usize = 3;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+pub(super) const MODELS: usize = NAMES.len();
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Life {
@@ -48,7 +50,7 @@ pub(super) struct World {
 }
 
 fn id(model: usize) -> ModelId {
-    ModelId::new("default", ["a", "b", "c"][model])
+    ModelId::new("default", NAMES[model])
 }
 
 fn address(instance: InstanceId) -> SocketAddr {
@@ -57,20 +59,13 @@ fn address(instance: InstanceId) -> SocketAddr {
 
 fn terms(model: usize, vram: Option<u64>) -> Terms {
     Terms {
-        id: id(model),
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warmth: Warmth::None,
-        preload: false,
         idle_timeout: Duration::from_secs(100),
         swap_cooldown: Duration::from_secs(30),
         vram_mib: vram,
         drain_limit: Duration::from_secs(20),
-        cold_start_timeout: None,
         slots: Some(2),
         max_queue: Some(5),
-        routing: None,
+        ..crate::terms::terms(NAMES[model])
     }
 }
 

@@ -13,6 +13,7 @@ use crate::activation::{Failure, Reason, Report};
 use crate::queueing::SwapWait;
 use crate::queueing::effects::Notice;
 use crate::queueing::terms::Backoff;
+use crate::queueing::terms::tests::terms;
 use crate::queueing::view::Phase;
 use crate::scaling::Warmth;
 
@@ -22,25 +23,6 @@ fn secs(seconds: u64) -> Duration {
 
 fn id(name: &str) -> ModelId {
     ModelId::new("default", name)
-}
-
-fn terms(name: &str) -> Terms {
-    Terms {
-        id: id(name),
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warmth: Warmth::None,
-        preload: false,
-        idle_timeout: secs(300),
-        swap_cooldown: secs(300),
-        vram_mib: None,
-        drain_limit: secs(60),
-        cold_start_timeout: None,
-        slots: Some(2),
-        max_queue: None,
-        routing: None,
-    }
 }
 
 /// A group, a clock, and a platform that does what it is told when the test says so.

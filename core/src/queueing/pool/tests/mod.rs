@@ -12,29 +12,14 @@ use flexinfer_crds::model::Phase;
 
 use super::*;
 use crate::activation::{Failure, Reason};
-use crate::scaling::Warmth;
+use crate::queueing::terms::tests::terms as terms_of;
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 fn terms() -> Terms {
-    Terms {
-        id: ModelId::new("default", "a"),
-        generation: 1,
-        priority: 100,
-        force_promotion: false,
-        warmth: Warmth::None,
-        preload: false,
-        idle_timeout: secs(300),
-        swap_cooldown: secs(300),
-        vram_mib: None,
-        drain_limit: secs(60),
-        cold_start_timeout: None,
-        slots: Some(2),
-        max_queue: None,
-        routing: None,
-    }
+    terms_of("a")
 }
 
 fn listed(name: &str) -> Listed {
