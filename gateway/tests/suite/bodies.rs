@@ -51,6 +51,16 @@ fn assert_whole(seen: &Recorded, size: usize) {
     assert_eq!(seen.head.count("transfer-encoding"), 0);
 }
 
+/// The engine got bodies of these sizes, in this order, and nothing was wrong with any.
+fn assert_all_whole(engine: &Origin, sizes: &[usize]) {
+    let seen = engine.requests();
+    assert_eq!(seen.len(), sizes.len());
+    for (seen, size) in seen.iter().zip(sizes) {
+        assert_whole(seen, *size);
+    }
+    assert_eq!(engine.faults(), [], "a terminator too many, or bytes after the end");
+}
+
 /// What `body` makes of a size when the name is `model` and the frame is that of a one-letter name.
 fn sized(model: &str, size: usize) -> Vec<u8> {
     body(model, size + model.len() - 1)
@@ -74,12 +84,7 @@ async fn body_23_bodies_by_length_arrive_on_one_connection() {
             expected.push(*size);
         }
     }
-    let seen = engine.requests();
-    assert_eq!(seen.len(), expected.len());
-    for (seen, size) in seen.iter().zip(expected) {
-        assert_whole(seen, size);
-    }
-    assert_eq!(engine.faults(), []);
+    assert_all_whole(&engine, &expected);
     assert_eq!(engine.connections(), 1, "the connection to the engine was not kept");
 }
 
@@ -103,12 +108,7 @@ async fn body_22_chunked_bodies_arrive_with_a_length_wherever_they_are_cut() {
             expected.push(*size);
         }
     }
-    let seen = engine.requests();
-    assert_eq!(seen.len(), expected.len());
-    for (seen, size) in seen.iter().zip(expected) {
-        assert_whole(seen, size);
-    }
-    assert_eq!(engine.faults(), []);
+    assert_all_whole(&engine, &expected);
 }
 
 #[tokio::test]
@@ -154,12 +154,7 @@ async fn bodies_over_http2_arrive_with_and_without_a_length_however_they_end() {
             }
         }
     }
-    let seen = engine.requests();
-    assert_eq!(seen.len(), expected.len());
-    for (seen, size) in seen.iter().zip(expected) {
-        assert_whole(seen, size);
-    }
-    assert_eq!(engine.faults(), [], "a terminator too many, or bytes after the end");
+    assert_all_whole(&engine, &expected);
     assert_eq!(engine.connections(), 1);
 }
 

@@ -12,7 +12,10 @@ use flexinfer_testkit::origin::{Origin, Recorded};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use crate::form_bodies::{END, FILE, MIB, MODEL, TRANSCRIPTIONS, TYPE, form, part, refusing_early};
+use crate::form_bodies::{
+    END, FILE, MIB, MODEL, TRANSCRIPTIONS, TYPE, assert_none_taken_for_whole, form, part,
+    refusing_early,
+};
 use crate::world::{BOUND, World, limits, model};
 
 fn sent(body: &[u8]) -> Vec<u8> {
@@ -143,8 +146,7 @@ async fn what_is_wrong_at_the_end_of_a_chunked_form_is_refused_and_no_engine_tak
         assert_eq!(answer.json()["error"]["code"], code);
         assert!(eventually(BOUND, || world.at_rest()).await);
     }
-    assert!(eventually(BOUND, || engine.open_connections() == 0).await);
-    assert!(engine.requests().iter().all(|seen| !seen.complete), "an engine took it for whole");
+    assert_none_taken_for_whole(&engine).await;
 }
 
 #[tokio::test]

@@ -142,10 +142,20 @@ fn form(fields: &[(&str, &str)]) -> String {
     fields.iter().map(part).collect::<String>() + "--cut--\r\n"
 }
 
+/// Sends the form of `fields` for a model, which is to arrive as that for the engine's own name of it.
+async fn arrives_renamed(fields: impl Fn(&str) -> String) {
+    let (engine, world) = world().await;
+    let mut client = Client::connect(world.address).await.unwrap();
+    let content_type = [("Content-Type", "multipart/form-data; boundary=cut")];
+    let sent = request("POST", "/v1/audio/transcriptions", &content_type, fields("m").as_bytes());
+    client.send(&sent).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+    assert_eq!(String::from_utf8_lossy(&engine.requests()[0].body), fields("its-own-name"));
+}
+
 #[tokio::test]
 async fn multi_04_repeated_fields_stay_repeated_and_in_order() {
-    let (engine, world) = world().await;
-    let fields = |name| {
+    arrives_renamed(|name| {
         form(&[
             ("timestamp_granularities[]", "word"),
             ("image[]", "1"),
@@ -156,19 +166,13 @@ async fn multi_04_repeated_fields_stay_repeated_and_in_order() {
             ("known_speaker_names[]", "a"),
             ("image[]", "3"),
         ])
-    };
-    let mut client = Client::connect(world.address).await.unwrap();
-    let content_type = [("Content-Type", "multipart/form-data; boundary=cut")];
-    let sent = request("POST", "/v1/audio/transcriptions", &content_type, fields("m").as_bytes());
-    client.send(&sent).await.unwrap();
-    assert_eq!(client.answer().await.unwrap().status(), 200);
-    assert_eq!(String::from_utf8_lossy(&engine.requests()[0].body), fields("its-own-name"));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn multi_10_fields_that_nobody_here_knows_are_passed_on() {
-    let (engine, world) = world().await;
-    let fields = |name| {
+    arrives_renamed(|name| {
         form(&[
             ("file", "RIFF"),
             ("model", name),
@@ -176,13 +180,8 @@ async fn multi_10_fields_that_nobody_here_knows_are_passed_on() {
             ("language", "de"),
             ("x_vendor", "1"),
         ])
-    };
-    let mut client = Client::connect(world.address).await.unwrap();
-    let content_type = [("Content-Type", "multipart/form-data; boundary=cut")];
-    let sent = request("POST", "/v1/audio/transcriptions", &content_type, fields("m").as_bytes());
-    client.send(&sent).await.unwrap();
-    assert_eq!(client.answer().await.unwrap().status(), 200);
-    assert_eq!(String::from_utf8_lossy(&engine.requests()[0].body), fields("its-own-name"));
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -131,8 +131,8 @@ async fn requests_beyond_the_slots_wait_and_are_counted() {
     .await;
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_a_stream_ends_its_generation() {
+/// An engine in the midst of an answer that never ends.
+async fn streaming() -> (World, reqwest::Response) {
     let mut settings = Settings::named("m");
     settings.timings.token = FOREVER;
     let world = World::new(settings).await;
@@ -140,6 +140,12 @@ async fn a_client_that_leaves_a_stream_ends_its_generation() {
     body["stream"] = json!(true);
     let mut response = world.post(CHAT, &body).await;
     assert!(response.chunk().await.unwrap().is_some());
+    (world, response)
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_stream_ends_its_generation() {
+    let (world, response) = streaming().await;
     assert_eq!(world.engine.running(), 1);
     drop(response);
     reach("its slot is free", || world.engine.running() == 0).await;
@@ -181,13 +187,7 @@ async fn requests_are_recorded_with_their_bodies() {
 
 #[tokio::test]
 async fn stopping_ends_streams_and_closes_the_port() {
-    let mut settings = Settings::named("m");
-    settings.timings.token = FOREVER;
-    let world = World::new(settings).await;
-    let mut body = hello();
-    body["stream"] = json!(true);
-    let mut response = world.post(CHAT, &body).await;
-    assert!(response.chunk().await.unwrap().is_some());
+    let (world, mut response) = streaming().await;
     let address = world.engine.addr;
     world.engine.stop().await;
     assert!(response.chunk().await.is_err());
