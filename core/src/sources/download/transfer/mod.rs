@@ -3,6 +3,10 @@
 //! Every surprise of the other side ends in one of three ways: go on from what is there, start
 //! again from nothing, or give up with a [`Failure`]. Starting again is bounded.
 
+mod content;
+mod letting_in;
+mod step;
+
 use std::time::Duration;
 
 use url::Url;
@@ -13,37 +17,8 @@ use super::verdict::{Asked, Verdict, judge};
 use super::{Digest, Head, Patience, Purpose, RemoteFile, Request};
 use crate::activation::{Failure, Reason};
 use crate::sources::RelativePath;
-use crate::sources::oci::{Reply, Told};
 
-/// What to do next about a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TransferStep {
-    /// Send this, then call `head`, or `broken` if no answer came.
-    Ask(Request),
-    /// Wait this long, then call `next` again. The text says what went wrong, for people.
-    Wait(Duration, String),
-    /// All bytes are there: compare them with the digest, then call `verified`.
-    Verify,
-    /// It is what it should be: publish it.
-    Publish,
-    /// It cannot be had.
-    Failed(Failure),
-}
-
-/// What to do with the body of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// Cut the partial file to `at` bytes and write the body there: call `received` for each part
-    /// and then `ended` or `broken`.
-    Keep {
-        /// The offset of the body's first byte.
-        at: u64,
-    },
-    /// Read it whole, it is small, and call `told` with it, or `broken`.
-    Read,
-    /// Drop it unread and call `next`.
-    Drop,
-}
+pub use step::{Body, TransferStep};
 
 /// The talk with a hub or a registry, and the storage behind it, about one file.
 #[derive(Clone, Debug)]
@@ -218,96 +193,6 @@ impl Transfer {
         }
     }
 
-    /// The site wants to know who asks: the same is asked for again, perhaps after a token was got.
-    fn challenged(&mut self, head: &Head) {
-        self.state = match self.site.challenged(head) {
-            Reply::Again => State::At(self.file.url.clone()),
-            Reply::Token(url) => State::LettingIn(url),
-            Reply::Never(failure) => State::Failed(failure),
-        };
-    }
-
-    fn let_in(&mut self, head: &Head) -> Body {
-        match self.site.told(head) {
-            Told::Read => return Body::Read,
-            Told::Later { why, after } => self.again(&why, after),
-            Told::Never(failure) => self.state = State::Failed(failure),
-        }
-        Body::Drop
-    }
-
-    /// The body that was to be read whole.
-    pub fn told(&mut self, body: &[u8]) {
-        match self.site.take(body) {
-            Ok(()) => self.state = State::At(self.file.url.clone()),
-            Err(why) => self.again(&why, None),
-        }
-    }
-
-    fn content(&mut self, head: &Head) -> Body {
-        if head.header("content-encoding").is_some_and(|encoding| encoding != "identity") {
-            return self.restart("the server compresses the file although it was asked not to");
-        }
-        match head.status {
-            206 => self.part(head),
-            416 => self.no_such_range(head),
-            _ => self.whole(head),
-        }
-    }
-
-    /// 200: the whole file, whether or not a range was asked for.
-    fn whole(&mut self, head: &Head) -> Body {
-        let length = head.number("content-length");
-        if let (Some(said), Some(wanted)) = (length, self.file.size)
-            && said != wanted
-        {
-            // Likely a page that tells of an error: what is here already is kept.
-            self.again(&format!("the server sends {said} bytes, not {wanted}"), None);
-            return Body::Drop;
-        }
-        self.length = self.file.size.or(length);
-        self.have = 0;
-        self.tag = strong_tag(head);
-        Body::Keep { at: 0 }
-    }
-
-    /// 206: must be the range that was asked for, of the same thing.
-    fn part(&mut self, head: &Head) -> Body {
-        let Some((first, length)) = head.header("content-range").and_then(content_range) else {
-            return self.restart("the server sends a part without saying which");
-        };
-        if self.have == 0 || first != self.have {
-            return self.restart("the server sends another part than it was asked for");
-        }
-        if let (Some(said), Some(wanted)) = (length, self.length)
-            && said != wanted
-        {
-            return self.restart(&format!("the file has {said} bytes now, not {wanted}"));
-        }
-        let tag = strong_tag(head);
-        if let (Some(before), Some(now)) = (&self.tag, &tag)
-            && before != now
-        {
-            return self.restart("the file has changed between two parts");
-        }
-        self.length = self.length.or(length);
-        self.tag = tag.or(self.tag.take());
-        Body::Keep { at: self.have }
-    }
-
-    /// 416: what is here may be all of a file whose length nobody had said.
-    fn no_such_range(&mut self, head: &Head) -> Body {
-        let said = head.header("content-range").and_then(|range| range.strip_prefix("bytes */"));
-        match said.and_then(|length| length.parse::<u64>().ok()) {
-            Some(length) if self.file.size.is_none() && length == self.have && length > 0 => {
-                self.length = Some(length);
-                self.state = State::Verify;
-                Body::Drop
-            }
-            _ => self.restart("the server does not have the part that is missing"),
-        }
-    }
-
     fn restart(&mut self, why: &str) -> Body {
         self.forget();
         self.restarts += 1;
@@ -382,16 +267,4 @@ impl Transfer {
             )),
         };
     }
-}
-
-/// The entity tag, unless it is weak: weak ones do not promise the same bytes.
-fn strong_tag(head: &Head) -> Option<String> {
-    head.header("etag").filter(|tag| tag.starts_with('"')).map(ToOwned::to_owned)
-}
-
-/// The first byte and, if said, the whole length of `bytes 5-9/10`.
-fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
-    let (range, length) = value.strip_prefix("bytes ")?.split_once('/')?;
-    let first = range.split_once('-')?.0.trim().parse().ok()?;
-    Some((first, length.trim().parse().ok()))
 }
