@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use prometheus::IntCounterVec;
 use strum::IntoEnumIterator as _;
 
-use super::tables::Registrar;
+use super::registrar::Registrar;
 
 /// A model that was up.
 const READY: &str = "ready";

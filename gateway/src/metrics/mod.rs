@@ -5,7 +5,9 @@ mod labels;
 mod model;
 #[cfg(test)]
 mod reference;
+mod registrar;
 mod routing;
+mod series;
 mod tables;
 
 use std::collections::HashMap;
@@ -18,7 +20,7 @@ use parking_lot::RwLock;
 use prometheus::{Encoder, Registry, TextEncoder};
 
 pub use model::{ModelSeries, Outcome};
-pub use tables::Defined;
+pub use registrar::Defined;
 use tables::Tables;
 
 /// All series of one gateway.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use prometheus::{IntCounter, IntCounterVec, IntGaugeVec};
 use strum::IntoEnumIterator as _;
 
-use super::tables::Registrar;
+use super::registrar::Registrar;
 
 /// Keys that are told apart for each model, strategy and source.
 const DISTINCT_KEYS: usize = 10_000;

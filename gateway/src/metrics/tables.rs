@@ -1,18 +1,12 @@
 //! The definition of every metric: name, help, labels, buckets.
 
-use std::cell::RefCell;
-
-use flexinfer_core::limits::Scope;
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
-    exponential_buckets,
+    Histogram, HistogramVec, IntCounterVec, IntGaugeVec, Registry, exponential_buckets,
 };
 
 use super::labels::LabelTables;
-use super::model::{ModelSeries, Outcome, Series};
+use super::registrar::{Defined, Registrar};
 use super::routing::RoutingTables;
-
-const PREFIX: &str = "flexinfer_proxy_";
 
 /// A generation takes from milliseconds to minutes.
 const REQUEST_BUCKETS: &[f64] = &[
@@ -29,13 +23,6 @@ const ACTIVATION_BUCKETS: &[f64] =
     &[1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 900.0];
 const SHUTDOWN_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 const REFRESH_BUCKETS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
-const SCOPES: [Scope; 4] = [Scope::Global, Scope::PerModel, Scope::PerCaller, Scope::PerTenant];
-const CLAMP_REASON: &str = "context_window_headroom";
-const ADMISSIONS: [[&str; 2]; 2] = [["in_budget", "true"], ["over_budget", "false"]];
-const RETRY_REASONS: &[&str] = &["connect", "reset", "busy", "adapter"];
-
-/// The values of `change_type`.
-const ENDPOINT_CHANGES: [&str; 2] = ["added", "removed"];
 
 /// The metrics by name, each a table of series.
 pub(super) struct Tables {
@@ -73,100 +60,10 @@ pub(super) struct Tables {
     pub(super) tls_certificate_reloads: IntCounterVec,
 }
 
-/// One metric as its page tells it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Defined {
-    /// With the prefix of all of them.
-    pub name: String,
-    /// `counter`, `gauge` or `histogram`.
-    pub kind: &'static str,
-    /// The names of its labels.
-    pub labels: Vec<String>,
-    /// The upper bounds of a histogram's buckets; nothing for other kinds.
-    pub buckets: Vec<f64>,
-    /// What it counts.
-    pub help: String,
-}
-
-pub(super) struct Registrar<'a> {
-    registry: &'a Registry,
-    defined: RefCell<Vec<Defined>>,
-}
-
-impl Registrar<'_> {
-    fn note(&self, kind: &'static str, options: &Opts, labels: &[&str], buckets: &[f64]) {
-        self.defined.borrow_mut().push(Defined {
-            name: options.name.clone(),
-            kind,
-            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-            buckets: buckets.to_vec(),
-            help: options.help.clone(),
-        });
-    }
-
-    pub(super) fn counter(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> prometheus::Result<IntCounterVec> {
-        let options = Opts::new(format!("{PREFIX}{name}"), help);
-        self.note("counter", &options, labels, &[]);
-        let table = IntCounterVec::new(options, labels)?;
-        self.registry.register(Box::new(table.clone()))?;
-        Ok(table)
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGaugeVec> {
-        self.gauge_by(name, help, &["model"])
-    }
-
-    pub(super) fn gauge_by(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> prometheus::Result<IntGaugeVec> {
-        let options = Opts::new(format!("{PREFIX}{name}"), help);
-        self.note("gauge", &options, labels, &[]);
-        let table = IntGaugeVec::new(options, labels)?;
-        self.registry.register(Box::new(table.clone()))?;
-        Ok(table)
-    }
-
-    fn histogram(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: &[f64],
-    ) -> prometheus::Result<HistogramVec> {
-        let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
-        self.note("histogram", &options.common_opts, labels, buckets);
-        let table = HistogramVec::new(options, labels)?;
-        self.registry.register(Box::new(table.clone()))?;
-        Ok(table)
-    }
-
-    /// A histogram without labels.
-    fn plain_histogram(
-        &self,
-        name: &str,
-        help: &str,
-        buckets: &[f64],
-    ) -> prometheus::Result<Histogram> {
-        let options = HistogramOpts::new(format!("{PREFIX}{name}"), help).buckets(buckets.to_vec());
-        self.note("histogram", &options.common_opts, &[], buckets);
-        let histogram = Histogram::with_opts(options)?;
-        self.registry.register(Box::new(histogram.clone()))?;
-        Ok(histogram)
-    }
-}
-
 impl Tables {
     #[expect(clippy::too_many_lines, reason = "one row per metric")]
     pub(super) fn register(registry: &Registry) -> prometheus::Result<(Self, Vec<Defined>)> {
-        let new = Registrar { registry, defined: RefCell::default() };
+        let new = Registrar::new(registry);
         let model = &["model"];
         let tokens = exponential_buckets(16.0, 2.0, 12)?;
         let tables = Self {
@@ -308,92 +205,6 @@ impl Tables {
                 &["result"],
             )?,
         };
-        Ok((tables, new.defined.into_inner()))
-    }
-
-    /// The series of one model, begun at zero.
-    pub(super) fn model(&self, name: &str) -> ModelSeries {
-        for reason in RETRY_REASONS {
-            self.upstream_retries.with_label_values(&[name, reason]);
-        }
-        ModelSeries::from(Series {
-            requests: Outcome::ALL
-                .map(|outcome| self.requests.with_label_values(&[name, outcome.label()])),
-            request_duration: self.request_duration.with_label_values(&[name]),
-            time_to_first_token: self.time_to_first_token.with_label_values(&[name]),
-            time_per_output_token: self.time_per_output_token.with_label_values(&[name]),
-            scale_ups: self.scale_ups.with_label_values(&[name]),
-            queued_requests: self.queued_requests.with_label_values(&[name]),
-            queue_rejected: self.queue_rejected.with_label_values(&[name]),
-            queue_wait: self.queue_wait.with_label_values(&[name]),
-            queue_depth: self.queue_depth.with_label_values(&[name]),
-            active_connections: self.active_connections.with_label_values(&[name]),
-            endpoint_count: self.endpoint_count.with_label_values(&[name]),
-            endpoint_changes: ENDPOINT_CHANGES
-                .map(|change| self.endpoint_changes.with_label_values(&[name, change])),
-            stalled_loads: self.stalled_loads.clone(),
-            activation_retries: self.activation_retries.with_label_values(&[name]),
-            activation_retry_wait: self.activation_retry_wait.with_label_values(&[name]),
-            prompt_tokens: self.prompt_tokens.with_label_values(&[name]),
-            completion_tokens: self.completion_tokens.with_label_values(&[name]),
-            completions: ["false", "true"]
-                .map(|stream| self.completions.with_label_values(&[name, stream])),
-            rate_limited: SCOPES
-                .map(|scope| self.rate_limited.with_label_values(&[name, scope.into()])),
-            max_tokens_clamped: self.max_tokens_clamped.with_label_values(&[name, CLAMP_REASON]),
-            admissions: ADMISSIONS
-                .map(|[reason, allow]| self.admissions.with_label_values(&[name, reason, allow])),
-            name: name.to_owned(),
-            upstream_retries: self.upstream_retries.clone(),
-            activation_duration: self.activation_duration.clone(),
-            activation_phases: self.activation_phases.clone(),
-            activation_failures: self.activation_failures.clone(),
-            routing: self.routing.model(),
-        })
-    }
-
-    /// Ends the series of one model. Those with labels of their own beside the model's stay as they are
-    /// until the process ends: they are few, and nothing adds to them.
-    pub(super) fn forget(&self, name: &str) {
-        for outcome in Outcome::ALL {
-            let _ = self.requests.remove_label_values(&[name, outcome.label()]);
-        }
-        for reason in RETRY_REASONS {
-            let _ = self.upstream_retries.remove_label_values(&[name, reason]);
-        }
-        for scope in SCOPES {
-            let _ = self.rate_limited.remove_label_values(&[name, scope.into()]);
-        }
-        for change in ENDPOINT_CHANGES {
-            let _ = self.endpoint_changes.remove_label_values(&[name, change]);
-        }
-        self.routing.forget(name);
-        self.labels.forget(name);
-        let _ = self.max_tokens_clamped.remove_label_values(&[name, CLAMP_REASON]);
-        for [reason, allow] in ADMISSIONS {
-            let _ = self.admissions.remove_label_values(&[name, reason, allow]);
-        }
-        for stream in ["false", "true"] {
-            let _ = self.completions.remove_label_values(&[name, stream]);
-        }
-        for table in
-            [&self.scale_ups, &self.queued_requests, &self.queue_rejected, &self.activation_retries]
-        {
-            let _ = table.remove_label_values(&[name]);
-        }
-        for table in [&self.queue_depth, &self.active_connections, &self.endpoint_count] {
-            let _ = table.remove_label_values(&[name]);
-        }
-        for table in [
-            &self.request_duration,
-            &self.time_to_first_token,
-            &self.time_per_output_token,
-            &self.queue_wait,
-            &self.activation_retry_wait,
-            &self.prompt_tokens,
-            &self.completion_tokens,
-        ] {
-            let _ = table.remove_label_values(&[name]);
-        }
+        Ok((tables, new.defined()))
     }
 }
