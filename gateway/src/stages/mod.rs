@@ -48,8 +48,9 @@ pub(crate) mod settle;
 
 pub(crate) mod account;
 
-// Not stages: what the gateway says by itself from any of them, what a trace tells of all of them, how those that
-// read bodies do so with long ones, how the fields of an answer are changed, what clients of ComfyUI come back for, and what realtime sessions cost.
+// Not stages: how those that read bodies do so with long ones, how the fields of a head are changed, what clients of
+// ComfyUI come back with and for, where engines lead clients on to, what the gateway says by itself from any of
+// them, what realtime sessions cost, and what a trace tells of all of them.
 
 pub(crate) mod aside;
 mod fields;

@@ -1,3 +1,5 @@
+//! What a collector is told of spans, and which traces of others go on.
+
 use flexinfer_testkit::{Collector, Told};
 use http::{HeaderMap, HeaderValue};
 use opentelemetry_otlp::WithExportConfig as _;
