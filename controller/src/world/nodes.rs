@@ -79,7 +79,7 @@ impl Nodes {
     }
 
     /// Forgets every node that is not in `listed`.
-    pub(super) fn keep(&mut self, listed: &[String]) -> bool {
+    pub(super) fn keep(&mut self, listed: &BTreeSet<String>) -> bool {
         let before = self.known.len();
         Arc::make_mut(&mut self.kv_cache_usage).retain(|name, _| listed.contains(name));
         self.known.retain(|name, _| listed.contains(name));

@@ -196,7 +196,7 @@ impl Index {
         self.all_if(changed)
     }
 
-    pub(super) fn listed_nodes(&mut self, listed: &[String]) -> Vec<GroupId> {
+    pub(super) fn keep_nodes(&mut self, listed: &BTreeSet<String>) -> Vec<GroupId> {
         let changed = self.nodes.keep(listed);
         self.all_if(changed)
     }

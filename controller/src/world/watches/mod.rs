@@ -1,6 +1,7 @@
 //! The watches that keep the world up to date. Each goes on by itself after any failure; an object
 //! that cannot be understood is told about once and left out, so that it stops none of the others.
 
+mod following;
 mod models;
 mod namespaces;
 mod nodes;
@@ -17,9 +18,6 @@ use flexinfer_crds::{LoRAAdapter, Model, keys};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher as watch_objects};
@@ -29,12 +27,11 @@ use tokio::sync::watch as tokio_watch;
 use tokio::task::JoinSet;
 
 use super::World;
-use super::index::Index;
-use super::objects::Kind;
+use following::Follower;
 use models::{adapters, models};
-use namespaces::{claims, gpu_leases, results};
-use nodes::{nodes, runtime_classes};
-use objects::Objects;
+use namespaces::{CLAIMS, GPU_LEASES, results};
+use nodes::{NODES, RUNTIME_CLASSES};
+use objects::{DEPLOYMENTS, FILES, JOBS, PODS, SERVICES};
 use storage_classes::storage_classes;
 
 /// How many lists are not complete yet. Nothing is decided before there are none: what was not
@@ -74,43 +71,20 @@ pub(crate) fn watch(
         listed.send_modify(|lists| *lists += 1);
         Arc::clone(&listed)
     };
+    let follower = || Follower { world: Arc::clone(world), listed: listed() };
+    let all = watcher::Config::default();
     tasks.spawn(models(scope.untyped::<Model>(), Arc::clone(world), listed()));
     tasks.spawn(adapters(scope.untyped::<LoRAAdapter>(), Arc::clone(world), listed()));
-    tasks.spawn(nodes(Api::all(client.clone()), Arc::clone(world), listed()));
-    tasks.spawn(runtime_classes(Api::all(client.clone()), Arc::clone(world), listed()));
+    tasks.spawn(follower().follow(events(Api::all(client.clone()), &all), NODES));
+    tasks.spawn(follower().follow(events(Api::all(client.clone()), &all), RUNTIME_CLASSES));
     tasks.spawn(storage_classes(Api::all(client.clone()), Arc::clone(world), listed()));
-    let objects = |kind| Objects { world: Arc::clone(world), listed: listed(), kind };
-    tasks.spawn(objects(Kind::Deployment).follow(
-        events::<Deployment>(scope.api(), &ours),
-        Index::see_deployment,
-        Index::forget_deployment,
-    ));
-    tasks.spawn(objects(Kind::Service).follow(
-        events::<Service>(scope.api(), &ours),
-        Index::see_service,
-        Index::forget_service,
-    ));
-    tasks.spawn(objects(Kind::Files).follow(
-        events::<ConfigMap>(scope.api(), &ours),
-        Index::see_files,
-        Index::forget_files,
-    ));
-    tasks.spawn(objects(Kind::Job).follow(
-        events::<Job>(scope.api(), &ours),
-        Index::see_job,
-        Index::forget_job,
-    ));
-    tasks.spawn(claims(
-        events(scope.api(), &watcher::Config::default()),
-        Arc::clone(world),
-        listed(),
-    ));
-    tasks.spawn(objects(Kind::Pod).follow(
-        events::<Pod>(scope.api(), &ours),
-        Index::see_pod,
-        Index::forget_pod,
-    ));
-    tasks.spawn(gpu_leases(events(scope.api(), &leases), Arc::clone(world), listed()));
+    tasks.spawn(follower().follow(events(scope.api(), &ours), DEPLOYMENTS));
+    tasks.spawn(follower().follow(events(scope.api(), &ours), SERVICES));
+    tasks.spawn(follower().follow(events(scope.api(), &ours), FILES));
+    tasks.spawn(follower().follow(events(scope.api(), &ours), JOBS));
+    tasks.spawn(follower().follow(events(scope.api(), &all), CLAIMS));
+    tasks.spawn(follower().follow(events(scope.api(), &ours), PODS));
+    tasks.spawn(follower().follow(events(scope.api(), &leases), GPU_LEASES));
     tasks.spawn(results(measured, Arc::clone(world), listed()));
     (tasks, watched)
 }

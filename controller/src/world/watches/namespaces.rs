@@ -1,6 +1,6 @@
 //! What is in namespaces beside what is made for Models: claims, leases of GPUs, results of benchmarks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -8,55 +8,25 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
 use kube::runtime::watcher::Event;
 
+use super::following::{Followed, Place};
 use super::{Listed, complete};
 use crate::world::World;
+use crate::world::index::Index;
 use crate::world::news::Named as _;
 
-pub(super) async fn claims(
-    mut events: BoxStream<'static, Event<PersistentVolumeClaim>>,
-    world: Arc<World>,
-    listed: Listed,
-) {
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(claim) => {
-                seen.insert(claim.place());
-                world.change(|index, _| index.see_claim(claim));
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.keep_claims(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(claim) => world.change(|index, _| index.see_claim(claim)),
-            Event::Delete(claim) => world.change(|index, _| index.forget_claim(&claim)),
-        }
-    }
-}
+pub(super) const CLAIMS: Followed<PersistentVolumeClaim, Place> = Followed {
+    name: PersistentVolumeClaim::place,
+    see: Index::see_claim,
+    keep: Index::keep_claims,
+    forget: Index::forget_claim,
+};
 
-pub(super) async fn gpu_leases(
-    mut events: BoxStream<'static, Event<ConfigMap>>,
-    world: Arc<World>,
-    listed: Listed,
-) {
-    let (mut seen, mut first) = (BTreeSet::new(), true);
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Init => seen.clear(),
-            Event::InitApply(map) => {
-                seen.insert(map.place());
-                world.change(|index, _| index.see_lease(&map));
-            }
-            Event::InitDone => {
-                world.change(|index, _| index.keep_leases(&seen));
-                complete(&mut first, &listed);
-            }
-            Event::Apply(map) => world.change(|index, _| index.see_lease(&map)),
-            Event::Delete(map) => world.change(|index, _| index.forget_lease(&map)),
-        }
-    }
-}
+pub(super) const GPU_LEASES: Followed<ConfigMap, Place> = Followed {
+    name: ConfigMap::place,
+    see: |index, map| index.see_lease(&map),
+    keep: Index::keep_leases,
+    forget: Index::forget_lease,
+};
 
 /// The one ConfigMap of all results.
 pub(super) async fn results(

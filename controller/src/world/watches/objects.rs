@@ -1,49 +1,46 @@
 //! The objects that are made for Models.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 
-use flexinfer_core::ids::GroupId;
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
-use kube::Resource;
-use kube::runtime::watcher::Event;
-
-use super::{Listed, complete};
-use crate::world::World;
+use super::following::{Followed, Place};
 use crate::world::index::Index;
 use crate::world::news::Named as _;
 use crate::world::objects::Kind;
 
-/// Where the objects of a kind go.
-pub(super) struct Objects {
-    pub(super) world: Arc<World>,
-    pub(super) listed: Listed,
-    pub(super) kind: Kind,
-}
+pub(super) const DEPLOYMENTS: Followed<Deployment, Place> = Followed {
+    name: Deployment::place,
+    see: Index::see_deployment,
+    keep: |index, listed| index.keep(Kind::Deployment, listed),
+    forget: Index::forget_deployment,
+};
 
-impl Objects {
-    pub(super) async fn follow<K: Resource + Send + 'static>(
-        self,
-        mut events: BoxStream<'static, Event<K>>,
-        see: fn(&mut Index, K) -> Vec<GroupId>,
-        forget: fn(&mut Index, &K) -> Vec<GroupId>,
-    ) {
-        let (mut seen, mut first) = (BTreeSet::new(), true);
-        while let Some(event) = events.next().await {
-            match event {
-                Event::Init => seen.clear(),
-                Event::InitApply(object) => {
-                    seen.insert(object.place());
-                    self.world.change(|index, _| see(index, object));
-                }
-                Event::InitDone => {
-                    self.world.change(|index, _| index.keep(self.kind, &seen));
-                    complete(&mut first, &self.listed);
-                }
-                Event::Apply(object) => self.world.change(|index, _| see(index, object)),
-                Event::Delete(object) => self.world.change(|index, _| forget(index, &object)),
-            }
-        }
-    }
-}
+pub(super) const SERVICES: Followed<Service, Place> = Followed {
+    name: Service::place,
+    see: Index::see_service,
+    keep: |index, listed| index.keep(Kind::Service, listed),
+    forget: Index::forget_service,
+};
+
+/// The files that engines read at their start.
+pub(super) const FILES: Followed<ConfigMap, Place> = Followed {
+    name: ConfigMap::place,
+    see: Index::see_files,
+    keep: |index, listed| index.keep(Kind::Files, listed),
+    forget: Index::forget_files,
+};
+
+pub(super) const JOBS: Followed<Job, Place> = Followed {
+    name: Job::place,
+    see: Index::see_job,
+    keep: |index, listed| index.keep(Kind::Job, listed),
+    forget: Index::forget_job,
+};
+
+pub(super) const PODS: Followed<Pod, Place> = Followed {
+    name: Pod::place,
+    see: Index::see_pod,
+    keep: |index, listed| index.keep(Kind::Pod, listed),
+    forget: Index::forget_pod,
+};
