@@ -31,7 +31,7 @@ enum Command {
     Check(check::Arguments),
     /// Copy weights from a volume to memory, by many readers at once; run again, it skips what is whole
     Flash(flash::Arguments),
-    /// Remove a folder with weights, such as the copy in memory of a model that is gone
+    /// Remove a copy that `flash` has made, such as the one in memory of a model that is gone
     Clean(clean::Arguments),
     /// Measure how fast a model is through the gateway
     Bench(Box<bench::Arguments>),

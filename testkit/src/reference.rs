@@ -78,11 +78,22 @@ fn row(flag: &Arg) -> String {
     let default = defaults.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
     let default = if default.is_empty() { "–".to_owned() } else { format!("`{default}`") };
     let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-    let meaning = help.replace('\n', " ").replace('|', "\\|").replace('<', "\\<");
+    let meaning = cell(&help);
     let words = possible(flag);
     let words = if words.is_empty() { words } else { format!(": {words}") };
     let variable = variable.as_deref().unwrap_or("–");
     format!("| `{}` | {variable} | {default} | {meaning}{words} |\n", written(flag))
+}
+
+/// A text in a table. Within code a bar still ends a cell, but `<` begins no tag.
+fn cell(text: &str) -> String {
+    let text = text.replace('\n', " ").replace('|', "\\|");
+    let spans = text.split('`').enumerate();
+    let spans = spans.map(|(nth, span)| match nth % 2 {
+        0 => span.replace('<', "\\<"),
+        _ => span.to_owned(),
+    });
+    spans.collect::<Vec<_>>().join("`")
 }
 
 /// How it is written on a command line.
@@ -116,12 +127,16 @@ mod tests {
 
     #[test]
     fn flags_are_told_by_their_headings_with_variable_and_default() {
-        let port = Arg::new("port").long("port").default_value("80").help("Where | it <listens>");
+        let port = Arg::new("port")
+            .long("port")
+            .default_value("80")
+            .help("Where | it <listens>, `<as|such>`");
         let quiet = Arg::new("quiet").long("quiet").action(ArgAction::SetTrue);
         let quiet = quiet.help("Say less").help_heading("Words");
         let command = Command::new("program").arg(port.env("PROGRAM_PORT")).arg(quiet);
         let head = "| flag | variable | default | meaning |\n|---|---|---|---|\n";
-        let port = "| `--port PORT` | `PROGRAM_PORT` | `80` | Where \\| it \\<listens> |\n";
+        let port =
+            "| `--port PORT` | `PROGRAM_PORT` | `80` | Where \\| it \\<listens>, `<as\\|such>` |\n";
         let quiet = "| `--quiet` | – | – | Say less |\n";
         let wanted = format!("\n## General\n\n{head}{port}\n## Words\n\n{head}{quiet}");
         assert_eq!(settings(&command, 2), wanted);

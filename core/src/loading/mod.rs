@@ -6,6 +6,7 @@ mod digest;
 mod pace;
 pub mod peers;
 mod pieces;
+pub mod place;
 mod room;
 #[cfg(test)]
 mod tests;

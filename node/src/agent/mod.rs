@@ -27,6 +27,7 @@ use noticing::Watch;
 use probing::Prober;
 
 use crate::ending::{Ending, Stops};
+use crate::flash::place;
 use crate::weights;
 
 /// Looks at the hardware until it is told to stop. Ends with an error when the devices stay out of reach, so
@@ -79,6 +80,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
 async fn hand_on(arguments: &Arguments, node: &str) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let weights = &arguments.weights;
     let Some(folder) = weights.dir.clone() else { return Ok(Vec::new()) };
+    place::check(&folder).context("--weights-dir (FLEXINFER_WEIGHTS_DIR)")?;
     let mut tasks = vec![weights::serve(folder.clone(), weights).await?];
     if weights.cleanup && !arguments.dry_run {
         let cluster = Kubernetes::connect(node).await.context("nobody knows what is needed")?;

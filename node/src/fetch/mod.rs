@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use clap::Args;
-use flexinfer_core::activation::Progress;
+use flexinfer_core::activation::{Failure, Progress, Reason};
 use flexinfer_core::sources::download::{Hub, Selection};
 use flexinfer_core::sources::huggingface::checked_revision;
 use flexinfer_core::sources::{RelativePath, Source};
 use flexinfer_fetching::{FetchSettings, LoginFiles, Token};
 
 use crate::ending::{Ending, Stops, failed, report_size};
+use crate::flash::place;
 use crate::progress::{Asked, Counts, Shown};
 
 /// What to get and where to put it. A token for gated repositories is taken from `HF_TOKEN`.
@@ -69,6 +70,9 @@ pub struct Arguments {
 /// Downloads, and prints the path that an engine is to read.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<Ending> {
     let mut stops = Stops::listen().context("signals cannot be listened for")?;
+    if let Err(error) = place::check(&arguments.to) {
+        return Ok(failed(&Failure::new(Reason::InvalidConfig, format!("{error:#}"))));
+    }
     let token = std::env::var("HF_TOKEN").ok().and_then(|text| Token::new(&text));
     let mut settings = FetchSettings::new(&arguments.hf_endpoint, token)?;
     settings.concurrency = arguments.concurrency;

@@ -1,17 +1,16 @@
 //! What earlier loads of other weights have left beside the destination, in a folder that is to hold one copy: memory
-//! that nobody would ever free.
+//! that nobody would ever free. What no load has put there is told of and stays.
 
-use std::ffi::OsStr;
-use std::fs::{self, DirEntry};
-use std::io;
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use super::copies;
 use super::destination::OURS;
 use super::error::FlashError;
 use super::lock::{self, LOCK, Lock};
 
-/// Removes everything in `top` that is not on the way to `destination`, once no other load is at work there, and keeps
+/// Removes the copies in `top` that are not on the way to `destination`, once no other load is at work there, and keeps
 /// others from that until what it gives is dropped; nothing where the file system has no locks, or where the lock on
 /// the destination does that.
 pub(super) fn enter(
@@ -34,42 +33,29 @@ pub(super) fn enter(
     Ok(lock)
 }
 
-/// Removes everything in `top` but the lock and what is on the `way`.
+/// Removes the copies in `top` that do not lie on the `way`, but for the lock, and folders that are empty.
 fn clear(top: &Path, way: &Path) -> Result<(), FlashError> {
-    remove_all_but(&top.join(OURS), &[LOCK.as_ref()])?;
+    let destination = top.join(way);
+    for copy in copies::below(top, Some(&destination)) {
+        let removed = if copy == top {
+            copies::empty(&copy, Some(&destination))
+        } else {
+            copies::remove(&copy, Some(&destination))
+        };
+        removed.map_err(|error| FlashError::writing(&copy, error))?;
+        tracing::info!(path = %copy.display(), "removed: no weights of this model any more");
+    }
     let mut folder = top.to_path_buf();
     for name in way {
-        let ours = (folder == top).then_some(OsStr::new(OURS));
-        let kept: Vec<&OsStr> = [name].into_iter().chain(ours).collect();
-        remove_all_but(&folder, &kept)?;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (path, kept) = (entry.path(), [name, OURS.as_ref()]);
+            if !kept.contains(&&*entry.file_name()) && copies::remove_empty(&path).is_err() {
+                tracing::warn!(path = %path.display(), "left: no load has put it there");
+            }
+        }
         folder.push(name);
     }
     Ok(())
-}
-
-fn remove_all_but(folder: &Path, kept: &[&OsStr]) -> Result<(), FlashError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(FlashError::writing(folder, error)),
-    };
-    for entry in entries.flatten().filter(|entry| !kept.contains(&&*entry.file_name())) {
-        match remove(&entry) {
-            // Another load may do the same where there are no locks.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(FlashError::writing(&entry.path(), error));
-            }
-            _ => {}
-        }
-        tracing::info!(path = %entry.path().display(), "removed: no weights of this model any more");
-    }
-    Ok(())
-}
-
-/// Links are not followed.
-fn remove(entry: &DirEntry) -> io::Result<()> {
-    let path = entry.path();
-    if entry.file_type()?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 #[cfg(test)]
@@ -82,31 +68,37 @@ mod tests {
         enter(top, destination, &AtomicBool::new(true))
     }
 
-    fn write(top: &Path, name: &str) {
-        let file = top.join(name);
+    fn write(file: &Path, content: &str) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, "weights").unwrap();
+        fs::write(file, content).unwrap();
+    }
+
+    /// A copy of one file, as a load leaves it.
+    fn copied(folder: &Path) {
+        write(&folder.join("main/a"), "weights");
+        write(&folder.join(".flash/files.json"), r#"["main/a"]"#);
     }
 
     #[test]
-    fn only_what_is_not_on_the_way_goes() {
+    fn only_copies_that_are_not_on_the_way_go() {
         let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (top, elsewhere) = (top.path(), elsewhere.path());
-        let names =
-            ["hub/org/new/main/a", "hub/org/old/main/a", "oci/b", "hub/c", ".flash/files.json"];
-        for name in names {
-            write(top, name);
+        let copies = ["hub/org/new", "hub/org/old", "oci", "."];
+        for copy in copies {
+            copied(&top.join(copy));
         }
+        write(&top.join("theirs/b"), "not ours");
+        fs::create_dir_all(top.join("hub/empty/folder")).unwrap();
         fs::write(elsewhere.join("d"), "theirs").unwrap();
         std::os::unix::fs::symlink(elsewhere, top.join("link")).unwrap();
         assert!(enters(top, &top.join("hub/org/new")).unwrap().is_some());
-        let left = names.map(|name| top.join(name).exists());
-        assert_eq!(left, [true, false, false, false, false]);
-        assert!(!top.join("link").exists() && elsewhere.join("d").exists());
+        let left = copies.map(|copy| top.join(copy).join("main/a").exists());
+        assert_eq!(left, [true, false, false, false]);
+        assert!(!top.join("oci").exists() && !top.join("hub/empty").exists());
+        assert!(top.join("theirs/b").exists() && elsewhere.join("d").exists());
         enters(top, &top.join("not/yet/there")).unwrap();
-        let left: Vec<_> =
-            fs::read_dir(top).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, [OURS], "the lock stays");
+        assert!(!top.join("hub").exists() && top.join("theirs/b").exists());
+        assert!(top.join(OURS).join(LOCK).exists(), "the lock stays");
         assert!(enters(top, top).unwrap().is_none());
         enters(elsewhere, top).unwrap_err();
         assert!(elsewhere.join("d").exists() && !elsewhere.join(OURS).exists());
@@ -117,11 +109,11 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let top = top.path();
         let other = enters(top, &top.join("old")).unwrap();
-        write(top, "old/model.bin");
+        copied(&top.join("old"));
         for destination in ["new", "old"] {
             let entered = enters(top, &top.join(destination));
             assert!(matches!(entered, Err(FlashError::Stopped)), "it does not wait");
-            assert!(top.join("old/model.bin").exists(), "{destination}");
+            assert!(top.join("old/main/a").exists(), "{destination}");
         }
         drop(other);
         enters(top, &top.join("new")).unwrap();

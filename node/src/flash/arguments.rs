@@ -18,7 +18,8 @@ pub struct Arguments {
     /// Folder to copy them to, such as a tmpfs; made if it is not there
     #[arg(long, env = "FLASH_DST", value_name = "DIR")]
     pub dst: PathBuf,
-    /// Folder that is to hold this copy and nothing else: what is in it beside --dst is removed first
+    /// Folder that is to hold this copy and nothing else: other copies in it are removed first, and what is in the way
+    /// of this one is written over
     #[arg(long, env = "FLASH_ALONE_IN", value_name = "DIR")]
     pub alone_in: Option<PathBuf>,
     /// Readers at once, 1 to 32

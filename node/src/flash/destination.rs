@@ -127,7 +127,7 @@ pub(super) fn present(folders: &mut Opened<'_>, entry: &Entry) -> Option<Present
 }
 
 #[cfg(target_os = "linux")]
-fn is_in_memory(folder: &File) -> io::Result<bool> {
+pub(crate) fn is_in_memory(folder: &File) -> io::Result<bool> {
     /// What tmpfs and ramfs call themselves.
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     let kind = rustix::fs::fstatfs(folder)?.f_type;
@@ -135,6 +135,6 @@ fn is_in_memory(folder: &File) -> io::Result<bool> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_in_memory(_: &File) -> io::Result<bool> {
+pub(crate) fn is_in_memory(_: &File) -> io::Result<bool> {
     Ok(false)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flexinfer_core::activation::{Failure, Reason};
 use flexinfer_core::loading::Shortage;
+use flexinfer_core::loading::place::Unfit;
 use rustix::io::Errno;
 
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,14 @@ pub(super) enum FlashError {
         .path.display(), .target.display(), .root.display()
     )]
     Outside { path: PathBuf, target: PathBuf, root: PathBuf },
+    #[error("{} is no place for weights: {why}", .path.display())]
+    NoPlace { path: PathBuf, why: Unfit },
+    #[error(
+        "{} is there already and no load has put it there, so that it is not written over; name another folder with \
+         --dst (FLASH_DST), or take it away",
+        .path.display()
+    )]
+    Theirs { path: PathBuf },
     #[error("reading {} failed", .path.display())]
     Read {
         path: PathBuf,
@@ -71,6 +80,7 @@ impl FlashError {
             Self::NoSource { .. } | Self::BadEntry { .. } | Self::Outside { .. } => {
                 Some(Reason::BadSource)
             }
+            Self::NoPlace { .. } | Self::Theirs { .. } => Some(Reason::InvalidConfig),
             Self::Damaged(failure) => Some(failure.reason),
             Self::Digest { .. } => Some(Reason::DigestMismatch),
             Self::NoRoom { .. } => Some(Reason::DiskFull),

@@ -18,6 +18,7 @@ use super::folders::Opened;
 use super::lock;
 use super::look::{Entry, Seen};
 use super::peers::Peers;
+use super::place;
 use super::record::{self, Record};
 use crate::progress::Counts;
 
@@ -32,7 +33,9 @@ pub(super) fn load(
     counts: &Counts,
     stopped: &AtomicBool,
 ) -> Result<u64, FlashError> {
+    place::checked(&arguments.dst)?;
     let top = arguments.alone_in.as_ref();
+    top.map_or(Ok(()), |top| place::checked(top))?;
     // Held until this load has ended.
     let _top = top.map(|top| alone::enter(top, &arguments.dst, stopped)).transpose()?;
     let destination = Destination::make(&arguments.dst)?;
@@ -66,9 +69,12 @@ impl Load<'_> {
         let wishes = self.arguments.wishes();
         let look = || Seen::now(self.arguments, &wishes);
         let seen = look()?;
-        let record = Record::at(self.destination.ours("files.json"));
+        let record = Record::at(self.destination.ours(record::NAME));
         let ours = record.read();
         let plan = self.plan(&seen, &ours, wishes.choose(seen.entries.iter().collect()))?;
+        if self.arguments.alone_in.is_none() && !self.destination.is_fresh() {
+            place::check_theirs(self.destination.path, &plan.copies, &record)?;
+        }
         self.check_formats(&plan.copies)?;
         self.destination.check_room(&plan)?;
 
@@ -78,7 +84,7 @@ impl Load<'_> {
         if ours.len() != files.len() || !gone.is_empty() {
             record.write(files.iter().chain(&gone).copied())?;
         }
-        record::remove(self.destination.path, in_the_way(&gone, &seen).into_iter())?;
+        record::remove(self.destination.path, in_the_way(&gone, &seen, &files).into_iter())?;
         self.destination.make_folders(&seen, &plan.copies)?;
         let (destination, peers) = (&self.destination, self.peers);
         let counts = self.counts.clone();
@@ -142,14 +148,23 @@ fn gone<'a>(ours: &'a [RelativePath], files: &[&RelativePath]) -> Vec<&'a Relati
     ours.iter().filter(|path| !files.contains(path)).collect()
 }
 
-/// Which of these files have a folder's name now.
-fn in_the_way<'a>(gone: &[&'a RelativePath], seen: &Seen) -> Vec<&'a RelativePath> {
+/// Which of these files have a folder's name now, or lie in a folder that has the name of one of `files`.
+fn in_the_way<'a>(
+    gone: &[&'a RelativePath],
+    seen: &Seen,
+    files: &[&RelativePath],
+) -> Vec<&'a RelativePath> {
     if gone.is_empty() {
         return Vec::new();
     }
     let folders = seen.folders.iter().filter_map(|folder| folder.path.as_ref());
     let folders = folders.collect::<HashSet<_>>();
-    gone.iter().copied().filter(|path| folders.contains(path)).collect()
+    let files = files.iter().map(|path| path.as_str()).collect::<HashSet<_>>();
+    let in_a_file = |path: &RelativePath| {
+        let path = path.as_str();
+        path.match_indices('/').any(|(end, _)| files.contains(path.get(..end).unwrap_or(path)))
+    };
+    gone.iter().copied().filter(|path| folders.contains(path) || in_a_file(path)).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod alone;
 mod arguments;
+pub(crate) mod copies;
 mod copying;
 mod destination;
 mod error;
@@ -17,6 +18,7 @@ mod mover;
 mod page_cache;
 mod part;
 mod peers;
+pub(crate) mod place;
 mod record;
 mod spans;
 mod state;

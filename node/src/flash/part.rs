@@ -1,7 +1,7 @@
 //! A file on its way into the destination: under no name, or one of its own, until all of it is there, and
 //! removed if it never is.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::copies;
 use super::destination::Destination;
 use super::look::Entry;
 use super::{state, unnamed};
@@ -113,7 +114,7 @@ impl<'a> Part<'a> {
         match renameat(&self.folder, name, &self.folder, target) {
             Err(Errno::ISDIR) => {
                 // An earlier state of the source had a folder of this name.
-                fs::remove_dir_all(self.target())?;
+                copies::remove_empty(&self.target())?;
                 Ok(renameat(&self.folder, name, &self.folder, target)?)
             }
             renamed => Ok(renamed?),

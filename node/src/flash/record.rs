@@ -9,6 +9,9 @@ use flexinfer_core::sources::RelativePath;
 use super::error::FlashError;
 use super::part;
 
+/// What it is called in our folder of the destination.
+pub(super) const NAME: &str = "files.json";
+
 pub(super) struct Record {
     path: PathBuf,
 }

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use flexinfer_core::loading::Unneeded;
 use flexinfer_core::moment::Moment;
+
+use crate::flash::copies;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -44,7 +47,7 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
         let now = Moment::after_origin(begun.elapsed());
         for name in unneeded.of(&held, &models, &in_use, now) {
             let place = folder.join(&name);
-            match fs::remove_dir_all(&place) {
+            match remove(&place) {
                 Ok(()) => tracing::info!(path = %place.display(), "removed: its Model is gone"),
                 Err(error) => {
                     tracing::warn!(path = %place.display(), %error, "weights that nobody needs are left");
@@ -54,9 +57,24 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
     }
 }
 
+/// Memory holds nothing but copies there, of other loaders too; on a disk there may be somebody else's files.
+fn remove(place: &Path) -> io::Result<()> {
+    if copies::is_in_memory(&fs::File::open(place)?)? {
+        return fs::remove_dir_all(place);
+    }
+    copies::below(place, None).iter().try_for_each(|copy| copies::remove(copy, None))?;
+    match copies::remove_empty(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(io::Error::other("no load has put there all that is in it"))
+        }
+        removed => removed,
+    }
+}
+
 /// The folders of models, as `<namespace>/<model>`.
-fn held(folder: &std::path::Path) -> BTreeSet<String> {
-    let folders = |path: &std::path::Path| {
+fn held(folder: &Path) -> BTreeSet<String> {
+    let folders = |path: &Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
         let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         real.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
@@ -67,4 +85,33 @@ fn held(folder: &std::path::Path) -> BTreeSet<String> {
         models.into_iter().map(move |model| format!("{namespace}/{model}"))
     });
     models.collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_folder_with_somebody_elses_files_only_copies_go() {
+        let top = tempfile::tempdir().unwrap();
+        if copies::is_in_memory(&fs::File::open(top.path()).unwrap()).unwrap() {
+            return;
+        }
+        let place = top.path().join("models/llama");
+        let write = |name: &str, content: &str| {
+            fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
+            fs::write(place.join(name), content).unwrap();
+        };
+        write("hub/a.bin", "weights");
+        write("hub/.flash/files.json", r#"["a.bin"]"#);
+        write("theirs", "not ours");
+        remove(&place).unwrap_err();
+        assert!(place.join("theirs").exists() && !place.join("hub").exists());
+        fs::remove_file(place.join("theirs")).unwrap();
+        write("b.bin", "weights");
+        write(".flash/files.json", r#"["b.bin"]"#);
+        remove(&place).unwrap();
+        assert!(!place.exists());
+    }
 }

@@ -115,3 +115,14 @@ async fn k8s_20_a_gated_repository_ends_with_an_exit_status_of_its_own() {
     let output = command.env("HF_ENDPOINT", hub.url()).output().unwrap();
     assert_eq!(output.status.code(), Some(77), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn nothing_is_fetched_to_a_folder_of_the_systems() {
+    let mut fetch = program();
+    // Nobody could make it, whatever is decided.
+    fetch.args(["fetch", "HF://org/name", "--to", "/proc/weights"]);
+    let output = fetch.env("HF_ENDPOINT", "http://127.0.0.1:9").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("/proc/weights is no place for weights"), "{said}");
+}

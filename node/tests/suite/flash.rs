@@ -107,6 +107,25 @@ fn a_file_may_become_a_folder_and_a_folder_a_file() {
 }
 
 #[test]
+fn what_somebody_else_has_put_there_is_not_written_over() {
+    let world = World::new();
+    world.put("model.bin", b"weights");
+    world.put("sub", b"a file");
+    fs::create_dir_all(world.destination.join("sub/theirs")).unwrap();
+    fs::write(world.destination.join("sub/theirs/a"), "not ours").unwrap();
+    let said = world.refused(78, &[]);
+    assert!(said.contains("sub/theirs/a is there already and no load has put it"), "{said}");
+    fs::remove_dir_all(world.destination.join("sub")).unwrap();
+    fs::write(world.destination.join("model.bin"), "not ours").unwrap();
+    let said = world.refused(78, &[]);
+    assert!(said.contains("model.bin is there already and no load has put it"), "{said}");
+    assert_eq!(world.read("model.bin"), b"not ours");
+    let alone_in = world.destination.to_str().unwrap();
+    world.copied(&["--alone-in", alone_in]);
+    assert_eq!(world.read("model.bin"), b"weights", "the folder is to hold this copy alone");
+}
+
+#[test]
 fn load_04_damaged_weights_are_named_before_anything_is_copied() {
     let world = World::new();
     world.put("config.json", b"{}");

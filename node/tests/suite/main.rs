@@ -12,6 +12,7 @@ mod agent;
 mod benchmark_results;
 mod benchmarking;
 mod benchmarking_tls;
+mod clean;
 mod fetching;
 mod flash;
 mod flash_interrupted;

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use flexinfer_crds::keys;
 
+use super::environment::variable;
 use super::flash::KEPT;
 use super::initial::{as_root, ours};
 use super::metadata::{Texts, metadata, stamped};
@@ -20,6 +21,9 @@ use super::{Blueprint, names};
 
 /// The component that a Job is which does that.
 pub(in crate::planning) const COMPONENT: &str = "tmpfs-cleanup";
+
+/// Where it has the folder with the copies of the namespace, and nothing else.
+const MEMORY: &str = "/memory";
 
 /// How long it may take, in seconds: a Model waits no longer for it either.
 const DEADLINE: i64 = 40;
@@ -41,9 +45,11 @@ impl Blueprint<'_> {
     pub fn memory_cleanup_job(&self, node: &str) -> Option<Job> {
         let image = self.settings.images.node().ok()?;
         let id = &self.effective.id;
-        let arguments = ["clean".to_owned(), format!("/memory/{}", id.name)];
-        let mounts = vec![mounted(MODEL, "/memory", false)];
-        let mut cleaner = ours("clean", &image, &arguments, Vec::new(), mounts);
+        let arguments = ["clean".to_owned(), format!("{MEMORY}/{}", id.name)];
+        let mounts = vec![mounted(MODEL, MEMORY, false)];
+        // A variable, which an older program passes over.
+        let within = vec![variable("CLEAN_WITHIN", MEMORY)];
+        let mut cleaner = ours("clean", &image, &arguments, within, mounts);
         as_root(&mut cleaner);
         let pod = PodSpec {
             containers: vec![cleaner],

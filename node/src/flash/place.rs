@@ -1,0 +1,89 @@
+//! Whether a destination may be copied to: it is no folder of the system's, and nothing of somebody else's lies where
+//! a copy is to.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use flexinfer_core::loading::place::may_hold_copies;
+use flexinfer_core::sources::RelativePath;
+
+use super::error::FlashError;
+use super::look::Entry;
+use super::part;
+use super::record::Record;
+
+/// Whether weights may be at `place`, as it is written and behind all links.
+pub(crate) fn check(place: &Path) -> anyhow::Result<()> {
+    Ok(checked(place)?)
+}
+
+/// The same, for a load.
+pub(super) fn checked(place: &Path) -> Result<(), FlashError> {
+    let real = real(place).map_err(|error| FlashError::writing(place, error))?;
+    may_hold_copies(&real).map_err(|why| FlashError::NoPlace { path: place.to_path_buf(), why })
+}
+
+/// Where `place` is or will be: the folders that are there already are looked up behind their links.
+fn real(place: &Path) -> io::Result<PathBuf> {
+    let place = std::path::absolute(place)?;
+    for there in place.ancestors() {
+        if let Ok(real) = there.canonicalize() {
+            let rest = place.strip_prefix(there).unwrap_or(Path::new(""));
+            // An empty rest would add a slash.
+            return Ok(if rest.as_os_str().is_empty() { real } else { real.join(rest) });
+        }
+    }
+    Ok(place)
+}
+
+/// Whether each of `copies` finds its place in `folder` free, or held by what an earlier load has put there.
+pub(super) fn check_theirs(
+    folder: &Path,
+    copies: &[&Entry],
+    record: &Record,
+) -> Result<(), FlashError> {
+    let theirs = || {
+        let ours = record.read();
+        let ours = ours.iter().map(RelativePath::as_str).collect::<HashSet<_>>();
+        let mut paths = copies.iter().map(|entry| &entry.found.path);
+        paths.find_map(|path| not_ours(&path.below(folder), path.as_str(), &ours))
+    };
+    match theirs() {
+        // A load beside this one may have put it there just now: its record is older than its files.
+        Some(_) => theirs().map_or(Ok(()), |path| Err(FlashError::Theirs { path })),
+        None => Ok(()),
+    }
+}
+
+/// What at `place`, or below it, is none of `ours`.
+fn not_ours(place: &Path, path: &str, ours: &HashSet<&str>) -> Option<PathBuf> {
+    let found = fs::symlink_metadata(place).ok()?;
+    if found.is_dir() {
+        let mut entries = fs::read_dir(place).ok()?.flatten();
+        return entries.find_map(|entry| {
+            let path = format!("{path}/{}", entry.file_name().to_string_lossy());
+            not_ours(&entry.path(), &path, ours)
+        });
+    }
+    (!ours.contains(path) && !path.ends_with(part::SUFFIX)).then(|| place.to_path_buf())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_judged_behind_its_links() {
+        let top = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc", top.path().join("link")).unwrap();
+        for refused in ["link", "link/not/there/yet", "not/there/../../link"] {
+            check(&top.path().join(refused)).unwrap_err();
+        }
+        check(Path::new("/")).unwrap_err();
+        check(&top.path().join("model")).unwrap();
+        check(&top.path().join("not/there/yet")).unwrap();
+    }
+}

@@ -1,0 +1,59 @@
+//! `clean` takes away what `flash` has put somewhere, and nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use crate::world::{World, program, text};
+
+fn clean(folder: &Path, arguments: &[&str]) -> Output {
+    program().arg("clean").arg(folder).args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_copy_goes_and_its_folder_with_it() {
+    let world = World::new();
+    world.put("config.json", b"{}");
+    world.put("sub/model.bin", b"weights");
+    world.copied(&[]);
+    let output = clean(&world.destination, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!world.destination.exists(), "{:?}", world.names());
+    let top = world.destination.parent().unwrap();
+    world.copied(&["--alone-in", top.to_str().unwrap()]);
+    let output = clean(top, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!top.exists(), "its lock and the folders on the way go too");
+    let output = clean(&world.destination, &[]);
+    assert!(output.status.success(), "what is gone already is well: {}", text(&output));
+}
+
+#[test]
+fn what_no_load_has_put_there_stays() {
+    let world = World::new();
+    world.put("model.bin", b"weights");
+    world.copied(&[]);
+    fs::write(world.destination.join("theirs"), "not ours").unwrap();
+    let output = clean(&world.destination, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("no load has put there are left"), "{}", text(&output));
+    assert_eq!(world.names(), ["theirs"]);
+    let output = clean(&world.destination, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("no load of `flash` has left its record"), "{}", text(&output));
+    assert_eq!(world.names(), ["theirs"]);
+}
+
+#[test]
+fn whole_goes_nothing_in_a_folder_of_everybodys() {
+    let world = World::new();
+    world.put("model.bin", b"weights");
+    world.copied(&[]);
+    // Tests have their folders where everybody has.
+    for within in ["memory", "no/such/folder", "../source"] {
+        let within = world.destination.join("..").join(within);
+        let output = clean(&world.destination, &["--within", within.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert_eq!(world.names(), ["model.bin"]);
+    }
+}
