@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use flexinfer_gateway::metrics::Metrics;
+use flexinfer_gateway::rules::Rules;
 use flexinfer_gateway::settings::{
     ClusterSettings, Command, CommandLine, KubernetesArguments, LocalArguments, LocalSettings,
     Settings,
 };
+use flexinfer_gateway::tls::Certificates;
 use flexinfer_gateway::{kubernetes, local, open_files, telemetry};
 
 // A request allocates a few dozen times, on whichever thread runs it: docs/decisions/0011-allocator.md.
@@ -45,7 +48,8 @@ fn serve_local(arguments: &LocalArguments) -> anyhow::Result<()> {
     if arguments.check {
         let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
         let _inside = runtime.enter();
-        return local::check(&arguments.models, &settings);
+        check(&settings.serve)?;
+        return local::check(&arguments.models);
     }
     serve(&settings.serve.clone(), local::run(&arguments.models, settings))
 }
@@ -57,7 +61,22 @@ fn serve_cluster(arguments: &KubernetesArguments) -> anyhow::Result<()> {
         print!("{}", settings.serve.page());
         return Ok(());
     }
+    if arguments.check {
+        let runtime = tokio::runtime::Runtime::new().context("the runtime cannot be started")?;
+        let _inside = runtime.enter();
+        return check(&settings.serve);
+    }
     serve(&settings.serve.clone(), kubernetes::run(settings))
+}
+
+/// Reads the files that the settings name, as serving would. Must be called in a tokio runtime, as they are followed.
+fn check(settings: &Settings) -> anyhow::Result<()> {
+    Rules::new(&settings.rules)?;
+    if let Some(files) = &settings.tls {
+        let metrics = Metrics::new().context("cannot set the metrics up")?;
+        Certificates::follow(files, &metrics)?;
+    }
+    Ok(())
 }
 
 /// Gives `serving` the log, the spans, the open files and the threads that it needs, until it ends.

@@ -9,8 +9,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 pub(super) struct Connection {
     /// The client.
     pub(super) client: Client,
-    runtime: Option<Runtime>,
+    runtime: Owned,
 }
+
+/// A runtime that may be dropped inside another: it is not waited for.
+struct Owned(Option<Runtime>);
 
 impl Connection {
     /// By the service account of the pod, or by KUBECONFIG. Nothing is asked of the API server yet.
@@ -21,23 +24,30 @@ impl Connection {
             .enable_all()
             .build()
             .context("the cluster's runtime cannot be started")?;
-        let client = runtime.spawn(Client::try_default()).await;
-        let held = Self { client: client.context("connecting was interrupted")?.context(
+        // It has its owner before anything can fail: a runtime that is dropped inside another panics.
+        let runtime = Owned(Some(runtime));
+        let client = runtime.handle().spawn(Client::try_default()).await;
+        let client = client.context("connecting was interrupted")?.context(
             "cannot tell which cluster to connect to; run in a pod with a service account, or set KUBECONFIG",
-        )?, runtime: Some(runtime) };
-        Ok(held)
+        )?;
+        Ok(Self { client, runtime })
     }
 
     /// Where everything runs that uses the client.
     pub(super) fn runtime(&self) -> Handle {
-        self.runtime.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+        self.runtime.handle()
     }
 }
 
-impl Drop for Connection {
+impl Owned {
+    fn handle(&self) -> Handle {
+        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+    }
+}
+
+impl Drop for Owned {
     fn drop(&mut self) {
-        // A runtime must not be dropped where others run, unless it need not be waited for.
-        if let Some(runtime) = self.runtime.take() {
+        if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }

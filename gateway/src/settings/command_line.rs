@@ -48,7 +48,7 @@ pub struct LocalArguments {
     #[arg(long)]
     pub print_settings: bool,
 
-    /// Say what is wrong with settings, keys and Models, and end
+    /// Say what is wrong with settings, keys, certificates and Models, and end
     #[arg(long)]
     pub check: bool,
 
@@ -67,6 +67,10 @@ pub struct KubernetesArguments {
     /// Print the settings in force and end
     #[arg(long)]
     pub print_settings: bool,
+
+    /// Say what is wrong with settings, keys and certificates, and end; no cluster is asked
+    #[arg(long)]
+    pub check: bool,
 
     /// Which models.
     #[command(flatten)]
