@@ -5,6 +5,7 @@ use clap::builder::BoolishValueParser;
 use flexinfer_core::placement::FairShare;
 use flexinfer_core::placement::score::Weights;
 use flexinfer_crds::keys;
+use serde_json::{Value, json};
 
 /// How the extender answers.
 #[derive(Clone, Debug, Args)]
@@ -58,7 +59,7 @@ pub struct Arguments {
     /// The label of pods that names their tenant [default: their namespace is]
     #[arg(long, env = "SCHED_TENANT_LABEL_KEY", value_name = "KEY")]
     pub tenant_label_key: Option<String>,
-    /// Print the settings in force and end
+    /// Print the settings in force as JSON and end
     #[arg(long)]
     pub print_settings: bool,
 }
@@ -85,8 +86,8 @@ impl Arguments {
         self.tenant_label_key.as_deref().filter(|key| !key.is_empty())
     }
 
-    /// One line per setting.
-    pub(super) fn page(&self) -> String {
+    /// By the names of the flags.
+    pub(super) fn shown(&self) -> Value {
         let Self {
             port,
             host,
@@ -103,16 +104,21 @@ impl Arguments {
             tenant_label_key: _,
             print_settings: _,
         } = self;
-        let tenant_label_key = self.tenant_label().unwrap_or("none: the namespace counts");
-        format!(
-            "cache-weight = {cache_weight}\ncost-weight = {cost_weight}\nhost = {host}\n\
-             namespace = {namespace}\nport = {port}\nresults = {results}\n\
-             tenant-fairshare = {tenant_fairshare}\n\
-             tenant-fairshare-budget-gpus = {tenant_fairshare_budget_gpus}\n\
-             tenant-fairshare-weight = {tenant_fairshare_weight}\n\
-             tenant-label-key = {tenant_label_key}\ntps-weight = {tps_weight}\n\
-             util-weight = {util_weight}\nvram-free-weight = {vram_free_weight}\n"
-        )
+        json!({
+            "cache-weight": cache_weight,
+            "cost-weight": cost_weight,
+            "host": host,
+            "namespace": namespace,
+            "port": port,
+            "results": results,
+            "tenant-fairshare": tenant_fairshare,
+            "tenant-fairshare-budget-gpus": tenant_fairshare_budget_gpus,
+            "tenant-fairshare-weight": tenant_fairshare_weight,
+            "tenant-label-key": self.tenant_label(),
+            "tps-weight": tps_weight,
+            "util-weight": util_weight,
+            "vram-free-weight": vram_free_weight,
+        })
     }
 }
 

@@ -30,7 +30,7 @@ use view::View;
 /// Answers until it is told to stop.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.print_settings {
-        print!("{}", arguments.page());
+        println!("{}", serde_json::to_string_pretty(&arguments.shown())?);
         return Ok(());
     }
     let client = Client::try_default().await.map_err(|error| {

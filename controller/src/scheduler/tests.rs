@@ -206,8 +206,8 @@ fn what_cannot_be_read_is_told_with_its_place() {
 
 #[test]
 fn settings_are_printed_and_bad_numbers_are_refused() {
-    let page = Program::parse_from(["scheduler", "--tps-weight", "0.5"]).arguments.page();
-    assert!(page.contains("tps-weight = 0.5\n") && page.contains("port = 8082\n"), "{page}");
+    let shown = Program::parse_from(["scheduler", "--tps-weight", "0.5"]).arguments.shown();
+    assert_eq!((&shown["tps-weight"], &shown["port"]), (&json!(0.5), &json!(8082)));
     for bad in ["NaN", "inf", "much"] {
         assert!(Program::try_parse_from(["scheduler", "--util-weight", bad]).is_err(), "{bad}");
     }
