@@ -101,6 +101,8 @@ impl Guard {
     }
 }
 
+const NO_PAGE: &str = "there is no such page; / lists those that there are\n";
+
 const NOT_ALL: &str =
     "debug pages tell of every model, and this key is for some only; use one without `models`\n";
 
@@ -131,6 +133,7 @@ pub fn start(listener: TcpListener, pages: Pages) -> io::Result<Admin> {
         .route("/metrics", get(metrics))
         .route("/debug/config", get(config))
         .route("/debug/models", get(models))
+        .fallback(|| async { (StatusCode::NOT_FOUND, NO_PAGE) })
         .layer(middleware::from_fn_with_state(pages.guard.clone(), guarded))
         .with_state(pages);
     let task = tokio::spawn(async move {

@@ -69,6 +69,9 @@ async fn metrics_begin_at_zero_and_count_what_happens() {
         let path = link.split('"').next().unwrap();
         assert_eq!(get(admin.address, path).await.status(), 200, "the index names {path}");
     }
+    let missing = get(admin.address, "/debug").await;
+    assert_eq!(missing.status(), 404);
+    assert!(missing.text().contains("/ lists those"), "{}", missing.text());
     let config = get(admin.address, "/debug/config").await.json();
     assert_eq!(config, serde_json::json!({"max-body": "64Mi", "threads": 2}));
     assert_eq!(get(admin.address, "/debug/models").await.json()[0]["name"], "m");

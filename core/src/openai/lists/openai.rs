@@ -66,8 +66,9 @@ impl<'a> Item<'a> {
                 Some(adapter) => &adapter.name,
                 None => model.name_for_engine().unwrap_or(model.name()),
             },
-            aliases: &effective.aliases,
-            service_labels: &effective.service_labels,
+            // Other names lead to the model without its adapter.
+            aliases: if entry.adapter.is_some() { &[] } else { &effective.aliases },
+            service_labels: if entry.adapter.is_some() { &[] } else { &effective.service_labels },
             context_window: effective.context_window,
             max_input_tokens: effective.max_input_tokens,
             max_output_tokens: effective.max_output_tokens,
@@ -96,7 +97,7 @@ pub(super) fn object(entry: &Entry<'_>, liveness: Liveness) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::fleet::Fleet;
-    use crate::fleet::tests::served;
+    use crate::fleet::tests::{adapter, served};
     use crate::openai::lists::{Lists, Shape};
 
     const ASLEEP: Liveness = Liveness { ready: false, phase: "Idle", load: 0 };
@@ -142,6 +143,21 @@ mod tests {
         let one = text(object(&Entry::model(fleet.resolve("qwen").expect("there")), ASLEEP));
         let list = text(models_list(&fleet, |_| true, |_| ASLEEP));
         assert_eq!(list, format!(r#"{{"object":"list","data":[{one}]}}"#));
+    }
+
+    #[test]
+    fn an_adapter_has_none_of_the_other_names_of_its_model() {
+        let mut base = served("default", "qwen", &["gpt-4"]);
+        base.effective.service_labels = vec!["textgen".into()];
+        let (fleet, _) =
+            Fleet::with_adapters(vec![base], vec![adapter("default", "sql", "qwen", "sql-expert")]);
+        let list = models_list(&fleet, |_| true, |_| ASLEEP);
+        let list: serde_json::Value = serde_json::from_slice(&list).expect("JSON");
+        let metadata = |nth: usize| &list["data"][nth]["metadata"];
+        assert_eq!(metadata(0)["aliases"][0], "gpt-4", "{list}");
+        for names in ["aliases", "service_labels"] {
+            assert_eq!(metadata(1)[names], serde_json::json!([]), "{list}");
+        }
     }
 
     #[test]
