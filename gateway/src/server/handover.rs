@@ -9,6 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub struct Inherited {
 impl Inherited {
     /// Asks the gateway that waits at `path`; `None` where none does.
     pub fn ask(path: &Path) -> io::Result<Option<Self>> {
+        is_free(path)?;
         let predecessor = match UnixStream::connect(path) {
             Ok(stream) => stream,
             Err(error)
@@ -104,6 +106,7 @@ impl Estate {
     /// Waits for a successor at the path, and returns when it accepts. Called once this gateway accepts
     /// itself and its predecessor is released: the path is its own from now on.
     pub async fn wait(self) -> io::Result<()> {
+        is_free(&self.path)?;
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -140,6 +143,17 @@ impl Estate {
     }
 }
 
+/// Whether nothing is at `path` but, at most, a socket. It is removed later, and must not be somebody's file.
+fn is_free(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{} is there and is no socket; name another path", path.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +185,18 @@ mod tests {
         assert!(!waiting.is_finished());
         inherited.release().expect("released");
         waiting.await.expect("waited").expect("handed over");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_is_not_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("theirs");
+        std::fs::write(&path, "not ours").expect("written");
+        assert!(Inherited::ask(&path).is_err_and(|error| error.to_string().contains("no socket")));
+        let (requests, admin) = (bound(), bound());
+        let estate = Estate::new(&path, &requests, &admin, 0).expect("an estate");
+        estate.wait().await.expect_err("the path is taken");
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("not ours"));
     }
 
     #[tokio::test]
