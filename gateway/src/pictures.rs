@@ -58,6 +58,11 @@ impl Pictures {
         pins.pin(picture, told);
     }
 
+    /// Who told of `picture` last, where nobody else can be meant than the client that asks.
+    pub(crate) fn last(&self, picture: &str) -> Option<EndpointId> {
+        self.0.lock().holder(picture).map(|told| told.by)
+    }
+
     /// Who has told whoever asks for `picture` now, as far as that is remembered.
     pub(crate) fn teller(&self, picture: &str, now: Instant) -> Option<Teller> {
         let told = self.0.lock().holder(picture)?;
@@ -68,8 +73,8 @@ impl Pictures {
     /// The engine `by` shows `picture`.
     pub(crate) fn shown(&self, picture: &str, by: &EndpointId) {
         let mut pins = self.0.lock();
-        if let Some(told) = pins.holder(picture).filter(|told| told.by == *by) {
-            pins.pin(picture, Told { shown: true, ..told });
+        if let Some(told) = pins.holder_mut(picture).filter(|told| told.by == *by) {
+            told.shown = true;
         }
     }
 }

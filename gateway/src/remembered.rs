@@ -17,6 +17,8 @@ pub struct Remembered {
     pub(crate) engines: Mutex<Pins<EndpointId>>,
     /// Which engine told whom of a picture.
     pub(crate) pictures: Pictures,
+    /// Which client queued which job, where it said who it is.
+    pub(crate) queued: Mutex<Pins<String>>,
     /// The stored responses that were seen made, by their ids.
     responses: Mutex<Pins<Made>>,
 }
@@ -33,6 +35,7 @@ impl Default for Remembered {
         Self {
             engines: Mutex::new(Pins::new(PINS)),
             pictures: Pictures::new(),
+            queued: Mutex::new(Pins::new(PINS)),
             responses: Mutex::new(Pins::new(PINS)),
         }
     }

@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::comfy;
 use super::key::{Key as RingKey, Source};
+use super::mark::{ClientNumber, Mark};
 use crate::ids::ModelId;
 use crate::openai::facts::Key;
 use crate::openai::{Facts, apis};
@@ -25,6 +26,10 @@ pub struct Tie {
     pub key: Option<RingKey>,
     /// Later requests of the same client come here too, by these names.
     pub leaves: Vec<String>,
+    /// Whom the answer tells of pictures: the client's address, and what else it is known by.
+    pub told_to: Vec<String>,
+    /// Who queues a job and says so: what comes of the job is his, whoever asks for it.
+    pub queued_by: Option<String>,
     /// What it asks for, where no other endpoint has that.
     pub only: Option<Only>,
     /// The answer tells its client of pictures, each in a field of this name.
@@ -67,10 +72,14 @@ pub enum KnownBy {
     Mark,
     /// Who took the job, which is remembered in [`Pins`](super::Pins) by this name. Others may be asked whether they did.
     Job(String),
-    /// Where the client was that asks for the picture, which is remembered in [`Pins`](super::Pins) by this name.
-    Client(String),
-    /// Who told a client of the picture, which is remembered by this name ([`picture`](super::picture)).
+    /// Who told clients at one address of the picture, which is remembered by this name ([`picture`](super::picture)).
     Told(String),
+    /// Who told this very client of it, the same way.
+    Own(String),
+    /// The same, and of what is not remembered the mark: its client was nowhere else.
+    Marked(String),
+    /// The same of a client that was elsewhere: of what is not remembered, nobody knows.
+    Moved(String),
 }
 
 /// What is known of a request that may be tied.
@@ -86,8 +95,10 @@ pub struct Asked<'a> {
     pub told: Option<&'a str>,
     /// Who sends it: whatever tells clients apart that send no id.
     pub client: &'a str,
-    /// The mark that it brings from an answer ([`mark`](super::mark)).
-    pub mark: Option<&'a str>,
+    /// Whether its path is in the table of APIs.
+    pub listed: bool,
+    /// The mark that it brings from an answer.
+    pub mark: Option<&'a Mark>,
 }
 
 /// The response that `body`, which `facts` were read from, goes on from.
@@ -114,6 +125,11 @@ impl Tie {
         self.told_as.filter(|_| id.len() <= LONGEST)?;
         let source = if self.stores() { Source::ResponseId } else { Source::PromptId };
         Some(name(model, source, id))
+    }
+
+    /// Its answer gives the client a mark, by which it is known from then on: as `client`.
+    pub fn mark(&mut self, model: &ModelId, client: ClientNumber) {
+        self.told_to.push(name(model, Source::Mark, &client.to_string()));
     }
 
     /// Whether the id that the answer tells is a stored response's.
@@ -159,7 +175,8 @@ pub(super) fn after<'a>(url: &'a str, start: &str) -> Option<Cow<'a, str>> {
 pub(super) fn parameter<'a>(url: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let query = url.split_once('?')?.1;
     let values = query.split('&').filter_map(|pair| pair.split_once('='));
-    let value = values.into_iter().find(|(key, _)| *key == name)?.1;
+    let named = |key: &str| percent_decode_str(key).eq(name.bytes());
+    let value = values.into_iter().find(|(key, _)| named(key))?.1;
     if value.contains('+') {
         let spaced = value.replace('+', " ");
         return Some(percent_decode_str(&spaced).decode_utf8_lossy().into_owned().into());
@@ -176,8 +193,10 @@ mod tests {
         let model = ModelId::new("default", "m");
         let facts = Facts::read(body.as_bytes()).ok();
         let told = facts.and_then(|facts| previous_response(&facts, body.as_bytes()));
-        let (told, client, mark) = (told.as_deref(), "10.0.0.9", None);
-        Tie::of(apis::Tie::Response, &Asked { model: &model, method, path, told, client, mark })
+        let (told, client) = (told.as_deref(), "10.0.0.9");
+        let (listed, mark) = (true, None);
+        let asked = Asked { model: &model, method, path, told, client, listed, mark };
+        Tie::of(apis::Tie::Response, &asked)
     }
 
     #[test]

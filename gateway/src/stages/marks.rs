@@ -2,7 +2,7 @@
 //! back with all that they ask. It says itself which engine that is, so that every gateway can tell.
 
 use flexinfer_core::ids::{EndpointId, ModelId};
-use flexinfer_core::routing::mark;
+use flexinfer_core::routing::{ClientNumber, Mark};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 use pingora_proxy::Session;
@@ -12,12 +12,9 @@ use crate::parts::Parts;
 /// The cookie's name.
 const NAME: &str = "flexinfer-engine";
 
-/// A mark is so long, in characters.
-const LENGTH: usize = 16;
-
-/// A mark that a request brings, and the engine that gives it, if it is still there.
+/// A mark that a request brings, and the engine that it leads to, if that is still there.
 pub(super) struct Marked {
-    pub(super) mark: String,
+    pub(super) mark: Mark,
     pub(super) engine: Option<EndpointId>,
 }
 
@@ -26,15 +23,19 @@ pub(super) fn brought(parts: &Parts, session: &Session, model: &ModelId) -> Opti
     let lines = session.req_header().headers.get_all(COOKIE).iter();
     let crumbs = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(';'));
     let mut ours = crumbs.filter_map(|crumb| crumb.trim().strip_prefix(NAME)?.strip_prefix('='));
-    let is_mark = |text: &&str| text.len() == LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let brought = ours.find(is_mark)?.to_owned();
+    let mark = ours.find_map(Mark::read)?;
     let engines = parts.dispatch.engines(model)?;
-    let engine = engines.into_iter().find(|engine| mark(engine) == brought);
-    Some(Marked { mark: brought, engine })
+    let engine = engines.into_iter().find(|engine| mark.is_at(engine));
+    Some(Marked { mark, engine })
+}
+
+/// A client that nobody has met.
+pub(super) fn new_client() -> ClientNumber {
+    ClientNumber(rand::random())
 }
 
 /// Gives a mark to a client, for what lies below `prefix`.
-pub(super) fn give(fields: &mut HeaderMap, mark: &str, prefix: &str) {
+pub(super) fn give(fields: &mut HeaderMap, mark: Mark, prefix: &str) {
     // A path with one of these would say something else.
     if prefix.contains([';', ',']) {
         return;

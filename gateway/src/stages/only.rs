@@ -25,10 +25,16 @@ pub(super) fn holder(
     }
     let what = || only.what.clone();
     let gone = || Rejection::MakerGone { what: what() };
+    let pictures = &parts.remembered.pictures;
     let known = match &only.known_by {
         KnownBy::Mark => return marked.ok_or_else(gone).map(Some),
-        KnownBy::Job(name) | KnownBy::Client(name) => parts.remembered.engines.lock().holder(name),
-        KnownBy::Told(name) => match parts.remembered.pictures.teller(name, Instant::now()) {
+        KnownBy::Job(name) => parts.remembered.engines.lock().holder(name),
+        KnownBy::Own(name) | KnownBy::Moved(name) => pictures.last(name),
+        KnownBy::Marked(name) => match pictures.last(name) {
+            None => return marked.ok_or_else(gone).map(Some),
+            told => told,
+        },
+        KnownBy::Told(name) => match pictures.teller(name, Instant::now()) {
             Some(Teller::Several) => return Err(Rejection::PictureUncertain { file: what() }),
             Some(Teller::One(engine)) => Some(engine),
             None => None,
@@ -37,10 +43,20 @@ pub(super) fn holder(
     match known {
         // Nothing is woken to learn that.
         Some(engine) if !is_there(parts, target, &engine) => Err(gone()),
-        None if !matches!(only.known_by, KnownBy::Job(_)) && can_be_several(parts, target) => {
+        None if must_be_known(parts, target, &only.known_by) => {
             Err(Rejection::PictureUnknown { file: what() })
         }
         known => Ok(known),
+    }
+}
+
+/// Whether nobody is asked for what nobody is known to have. Any engine may be asked for a job, and the only one for a
+/// picture, unless its client was at another before.
+fn must_be_known(parts: &Parts, target: &Target, known_by: &KnownBy) -> bool {
+    match known_by {
+        KnownBy::Job(_) => false,
+        KnownBy::Moved(_) => true,
+        _ => can_be_several(parts, target),
     }
 }
 

@@ -12,7 +12,8 @@ use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{self, Operation};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{
-    Asked, IdReader, KnownBy, Only, StringsReader, Tie, client_id, mark, picture, previous_response,
+    Asked, ClientNumber, IdReader, KnownBy, Mark, Only, StringsReader, Tie, client_id, picture,
+    previous_response, shows_file,
 };
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -21,7 +22,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
 use super::{aside, marks, only, receive};
-use crate::context::{Body, Context, Retry, Stored};
+use crate::context::{Body, Context, Retry, Stored, Target};
 use crate::parts::Parts;
 use crate::queues::Booking;
 
@@ -34,10 +35,10 @@ pub(crate) struct Tied {
     reader: Option<IdReader>,
     /// Looks through it for pictures that its client may ask for.
     pictures: Option<StringsReader>,
-    /// Who asks, as far as that is known.
-    client: String,
-    /// The mark that it came with.
-    mark: Option<String>,
+    /// The mark that its client came with.
+    mark: Option<Mark>,
+    /// Who its client is from now on, where it came without one.
+    client: ClientNumber,
 }
 
 impl Tied {
@@ -60,9 +61,9 @@ pub(crate) async fn tie(
         Some(None) => return Ok(()),
         Some(Some(kind @ apis::Tie::Response)) => (kind, None),
         Some(Some(kind @ apis::Tie::ComfyClient)) => (kind, marks::brought(parts, session, model)),
-        // Pages and what else is in no table meet the engine of their client as well.
+        // Pages and what else is in no table meet the engine of their client as well; files are nobody else's.
         None => match marks::brought(parts, session, model) {
-            None => return Ok(()),
+            None if !shows_comfyuis_file(session, target) => return Ok(()),
             marked => (apis::Tie::ComfyClient, marked),
         },
     };
@@ -78,9 +79,17 @@ pub(crate) async fn tie(
         path: &target.path,
         told: told.as_deref(),
         client: &client,
-        mark: mark.as_deref(),
+        listed: operation.is_some(),
+        mark: mark.as_ref(),
     };
-    let tie = Tie::of(kind, &asked);
+    let mut tie = Tie::of(kind, &asked);
+    let client = marks::new_client();
+    if tie.marks && mark.is_none() {
+        tie.mark(model, client);
+    }
+    if let Some(Only { known_by: KnownBy::Job(job), .. }) = &tie.only {
+        tie.told_to.extend(parts.remembered.queued.lock().holder(job));
+    }
     let marked = marked.flatten();
     let holder = match &tie.only {
         Some(only) => only::holder(parts, target, only, marked)?,
@@ -94,8 +103,16 @@ pub(crate) async fn tie(
     wish.holder.clone_from(&holder);
     wish.insists = tie.only.as_ref().map(|only| only.what.clone());
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
-    context.attempt.tied = Some(Box::new(Tied { tie, holder, reader, pictures, client, mark }));
+    let tied = Tied { tie, holder, reader, pictures, mark, client };
+    context.attempt.tied = Some(Box::new(tied));
     Ok(())
+}
+
+/// Whether a file of ComfyUI's is asked for at a path that no table has.
+fn shows_comfyuis_file(session: &Session, target: &Target) -> bool {
+    let method = session.req_header().method.as_str();
+    Backend::named(&target.served.backend) == Some(Backend::ComfyUi)
+        && shows_file(method, &target.path, false)
 }
 
 /// The id in a body that ties its request.
@@ -187,9 +204,14 @@ pub(crate) fn mark_client(fields: &mut HeaderMap, succeeds: bool, context: &Cont
     let booking = context.attempt.booking.as_ref();
     let engine = booking.and_then(|booking| booking.endpoint.as_ref());
     let Some((engine, prefix)) = engine.zip(prefix) else { return };
-    let own = mark(engine);
-    if tied.and_then(|tied| tied.mark.as_ref()) != Some(&own) {
-        marks::give(fields, &own, prefix);
+    let given = if let Some(brought) = tied.and_then(|tied| tied.mark) {
+        brought.moved_to(engine)
+    } else {
+        let client = tied.map_or_else(marks::new_client, |tied| tied.client);
+        Some(Mark::new(engine, client))
+    };
+    if let Some(given) = given {
+        marks::give(fields, given, prefix);
     }
 }
 
@@ -215,10 +237,15 @@ pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context)
     let booking = context.attempt.booking.as_ref();
     let Some(endpoint) = booking.and_then(|booking| booking.endpoint.clone()) else { return };
     for file in pictures {
-        let picture = picture(model, &tied.client, &file);
-        parts.remembered.pictures.told(&picture, &endpoint, Instant::now());
+        for client in &tied.tie.told_to {
+            let picture = picture(model, client, &file);
+            parts.remembered.pictures.told(&picture, &endpoint, Instant::now());
+        }
     }
     if let Some(name) = id.and_then(|id| tied.tie.name_of(model, &id)) {
+        if let Some(client) = &tied.tie.queued_by {
+            parts.remembered.queued.lock().pin(&name, client.clone());
+        }
         parts.remembered.engines.lock().pin(&name, endpoint);
     }
 }

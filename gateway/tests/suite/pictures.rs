@@ -151,6 +151,42 @@ async fn http_22_what_a_replaced_engine_had_is_gone_and_nobody_elses_is_shown() 
     assert_eq!(again.head.header("set-cookie"), Some(given));
 }
 
+/// A client that is at another engine than before is not shown there what somebody else was told of.
+#[tokio::test]
+async fn http_22_a_client_that_came_to_another_engine_is_shown_there_what_it_was_told_of_there() {
+    let engines = replicas(3).await;
+    let (world, other) = (gateway(&engines), gateway(&engines));
+    let [moved, kept] = two(&world, &engines).await;
+    get_with(&world, &moved.cookie, &format!("/history/{}", moved.job)).await;
+    assert!(get_with(&world, &moved.cookie, VIEW).await.body == moved.picture);
+    for world in [&world, &other] {
+        spread_over(world, &engines[kept.engine..=kept.engine]);
+    }
+    let begun = get_with(&world, &moved.cookie, "/queue").await;
+    let given = begun.head.header("set-cookie").expect("another cookie").to_owned();
+    let cookie = given.split(';').next().unwrap();
+    assert_eq!(code(&get_with(&world, cookie, VIEW).await), (410, Some("maker_gone")));
+    assert_eq!(code(&get_with(&other, cookie, VIEW).await), (404, Some("picture_unknown")));
+    // Its jobs are its own by their names, and so is what comes of them.
+    let job = json!({"prompt": graph(7), "client_id": moved.client}).to_string();
+    let queued = ask(&world, "POST", "/prompt", job.as_bytes(), JSON).await.json();
+    let id = queued["prompt_id"].as_str().unwrap();
+    let history = format!("/history/{id}");
+    for world in [&world, &other] {
+        let told = || async { get_with(world, cookie, &history).await.json()[id].clone() };
+        assert!(eventually_async(BOUND, async || told().await.is_object()).await, "painted");
+        let image = told().await["outputs"]["3"]["images"][0]["filename"].clone();
+        let view = format!("/view?filename={}&type=output", image.as_str().unwrap());
+        let shown = get_with(world, cookie, &view).await;
+        assert!(shown.body == kept.direct(&engines, &view).await, "{}", shown.status());
+        assert_eq!(shown.head.header("set-cookie"), None, "it has its cookie");
+    }
+    let said = format!("{VIEW}&clientId={}", moved.client);
+    assert_eq!(code(&get(&world, &said).await), (410, Some("maker_gone")));
+    assert_eq!(code(&get_with(&world, cookie, VIEW).await), (410, Some("maker_gone")));
+    assert!(get_with(&other, &kept.cookie, VIEW).await.body == kept.picture);
+}
+
 #[tokio::test]
 async fn a_model_that_sleeps_is_not_woken_for_what_went_with_its_engines() {
     let engines = replicas(3).await;
@@ -284,5 +320,6 @@ async fn http_22_a_browser_has_its_cookie_with_the_page() {
         assert!(before[0] == after[0] || before[1] == after[1], "{before:?}, {after:?}");
         cookies.push(cookie);
     }
-    assert_ne!(cookies[0], cookies[1], "browsers take turns");
+    let engine = |cookie: &str| cookie.split('.').next().map(str::to_owned);
+    assert_ne!(engine(&cookies[0]), engine(&cookies[1]), "browsers take turns");
 }

@@ -255,11 +255,22 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
         let id = prompt.json()["prompt_id"].as_str().unwrap().to_owned();
         let history = ask(&world, "GET", &format!("/model/m/history/{id}"), "").await;
         let view = ask(&world, "GET", &format!("/model/m/view?filename={id}.png"), "").await;
-        let all = [&socket, &prompt, &history, &view].map(by);
+        let film = format!("/model/m/vhs/viewvideo?filename={id}.png");
+        let film = ask(&world, "GET", &film, "").await;
+        let all = [&socket, &prompt, &history, &view, &film].map(by);
         assert!(all.iter().all(|engine| *engine == all[0]), "{client}: {all:?}");
         met.insert(all[0].clone());
     }
     assert_eq!(met.len(), 3, "clients are spread");
+    for path in ["/view", "/viewvideo", "/vhs/viewvideo"] {
+        let path = format!("/model/m{path}?filename=untold.mp4");
+        let unknown = ask(&world, "GET", &path, "").await;
+        assert_eq!(
+            unknown.head.header("x-flexinfer-error-code"),
+            Some("picture_unknown"),
+            "{path}"
+        );
+    }
     // An id that takes much room is nobody's, and leaves nothing behind.
     let long = "x".repeat(1 << 20);
     let job = format!(r#"{{"delete":[],"client_id":"{long}"}}"#);
