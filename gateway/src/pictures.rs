@@ -45,8 +45,8 @@ impl Pictures {
         Self(Mutex::new(Pins::new(MOST)))
     }
 
-    /// The engine `by` has told of `picture`.
-    pub(crate) fn told(&self, picture: &str, by: &EndpointId, now: Instant) {
+    /// The engine `by` has told of `picture`, which takes from `owner`'s share of what is remembered.
+    pub(crate) fn told(&self, owner: &str, picture: &str, by: &EndpointId, now: Instant) {
         let mut pins = self.0.lock();
         let mut told = Told { by: by.clone(), at: now, alone: true, shown: false, doubtful: false };
         if let Some(before) = pins.holder(picture) {
@@ -55,7 +55,7 @@ impl Pictures {
             told.alone = before.alone && !other;
             told.doubtful = waits && (before.doubtful || other);
         }
-        pins.pin(picture, told);
+        pins.pin_of(owner, picture, told);
     }
 
     /// Who told of `picture` last, where nobody else can be meant than the client that asks.
@@ -91,13 +91,13 @@ mod tests {
     fn what_one_engine_alone_told_of_is_shown_as_often_as_it_is_asked_for() {
         let ([a, b], pictures, now) = (engines(), Pictures::new(), Instant::now());
         assert_eq!(pictures.teller("x.png", now), None);
-        pictures.told("x.png", &a, now);
-        pictures.told("x.png", &a, now);
+        pictures.told("me", "x.png", &a, now);
+        pictures.told("me", "x.png", &a, now);
         for _ in 0..2 {
             assert_eq!(pictures.teller("x.png", now + 9 * SOON), Some(Teller::One(a.clone())));
             pictures.shown("x.png", &a);
         }
-        pictures.told("y.png", &b, now);
+        pictures.told("me", "y.png", &b, now);
         assert_eq!(pictures.teller("y.png", now), Some(Teller::One(b)));
     }
 
@@ -105,25 +105,37 @@ mod tests {
     fn clients_that_come_one_after_the_other_are_each_shown_their_own_once() {
         let ([a, b], pictures, now) = (engines(), Pictures::new(), Instant::now());
         for engine in [&a, &b, &a, &a, &b] {
-            pictures.told("x.png", engine, now);
+            pictures.told("me", "x.png", engine, now);
             assert_eq!(pictures.teller("x.png", now), Some(Teller::One(engine.clone())));
             pictures.shown("x.png", engine);
         }
         assert_eq!(pictures.teller("x.png", now), Some(Teller::Several), "who asks again?");
-        pictures.told("x.png", &a, now);
+        pictures.told("me", "x.png", &a, now);
         assert_eq!(pictures.teller("x.png", now + SOON), Some(Teller::Several), "so late?");
     }
 
     #[test]
     fn nobody_is_shown_what_two_clients_may_ask_for() {
         let ([a, b], pictures, now) = (engines(), Pictures::new(), Instant::now());
-        pictures.told("x.png", &a, now);
-        pictures.told("x.png", &b, now);
+        pictures.told("me", "x.png", &a, now);
+        pictures.told("me", "x.png", &b, now);
         assert_eq!(pictures.teller("x.png", now), Some(Teller::Several));
-        pictures.told("x.png", &b, now);
+        pictures.told("me", "x.png", &b, now);
         assert_eq!(pictures.teller("x.png", now), Some(Teller::Several), "it is told again");
         // Nobody comes for it any more.
-        pictures.told("x.png", &b, now + SOON);
+        pictures.told("me", "x.png", &b, now + SOON);
         assert_eq!(pictures.teller("x.png", now + SOON), Some(Teller::One(b)));
+    }
+
+    #[test]
+    fn who_is_told_of_very_many_drives_out_nobody_elses() {
+        let ([a, b], pictures, now) = (engines(), Pictures::new(), Instant::now());
+        pictures.told("me", "x.png", &a, now);
+        for number in 0..=MOST {
+            pictures.told("another", &format!("{number}.png"), &b, now);
+        }
+        assert_eq!(pictures.teller("x.png", now), Some(Teller::One(a)));
+        assert_eq!(pictures.last("0.png"), None);
+        assert_eq!(pictures.last(&format!("{MOST}.png")), Some(b));
     }
 }

@@ -124,7 +124,7 @@ pub(crate) async fn read(
 }
 
 /// Whose share of the budget the body takes from.
-fn whose(session: &Session, context: &Context) -> Option<Whose> {
+pub(crate) fn whose(session: &Session, context: &Context) -> Option<Whose> {
     let address = session.client_addr().and_then(|address| address.as_inet());
     Whose::of(context.ruled.caller.as_deref(), address.map(SocketAddr::ip))
 }

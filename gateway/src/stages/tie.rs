@@ -21,10 +21,11 @@ use pingora_core::{Error, ErrorType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
-use super::{aside, marks, only, receive};
+use super::{aside, marks, only, read, receive};
 use crate::context::{Body, Context, Retry, Stored, Target};
 use crate::parts::Parts;
 use crate::queues::Booking;
+use crate::replay::Whose;
 
 /// A request that is tied.
 pub(crate) struct Tied {
@@ -35,6 +36,8 @@ pub(crate) struct Tied {
     reader: Option<IdReader>,
     /// Looks through it for pictures that its client may ask for.
     pictures: Option<StringsReader>,
+    /// Whose share of what is remembered the pictures take from.
+    owner: String,
     /// The mark that its client came with.
     mark: Option<Mark>,
     /// Who its client is from now on, where it came without one.
@@ -103,7 +106,8 @@ pub(crate) async fn tie(
     wish.holder.clone_from(&holder);
     wish.insists = tie.only.as_ref().map(|only| only.what.clone());
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
-    let tied = Tied { tie, holder, reader, pictures, mark, client };
+    let owner = tie.tells.map(|_| owner(session, context)).unwrap_or_default();
+    let tied = Tied { tie, holder, reader, pictures, owner, mark, client };
     context.attempt.tied = Some(Box::new(tied));
     Ok(())
 }
@@ -134,6 +138,15 @@ fn client(session: &Session, context: &Context) -> String {
     let address = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
     let caller = context.ruled.caller.as_ref().map(|caller| &*caller.name).unwrap_or_default();
     address.map_or_else(|| caller.to_owned(), |address| format!("{caller}@{address}"))
+}
+
+/// Whose share of what is remembered a request takes from.
+fn owner(session: &Session, context: &Context) -> String {
+    match read::whose(session, context) {
+        Some(Whose::Caller(name)) => name.to_string(),
+        Some(Whose::Peer(network)) => network.to_string(),
+        None => String::new(),
+    }
 }
 
 /// A slot was booked. What one engine alone has is not asked of another, which is booked when that one is gone.
@@ -239,7 +252,7 @@ pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context)
     for file in pictures {
         for client in &tied.tie.told_to {
             let picture = picture(model, client, &file);
-            parts.remembered.pictures.told(&picture, &endpoint, Instant::now());
+            parts.remembered.pictures.told(&tied.owner, &picture, &endpoint, Instant::now());
         }
     }
     if let Some(name) = id.and_then(|id| tied.tie.name_of(model, &id)) {
