@@ -133,7 +133,7 @@ fn tells(method: &str, path: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::ids::EndpointId;
-    use crate::routing::ClientNumber;
+    use crate::routing::{BodyReader, ClientNumber, Presence};
 
     fn comfy(mark: Option<&Mark>, method: &str, path: &str, body: &str) -> Tie {
         asked_by(mark, true, method, path, body)
@@ -231,11 +231,24 @@ mod tests {
 
     #[test]
     fn an_engine_that_knows_nothing_of_a_job_says_so_by_an_empty_object() {
-        assert!(Absence::Nothing.is_told_by(200, Some(2)));
-        assert!(Absence::Nothing.is_told_by(404, None));
-        assert!(
-            !Absence::Nothing.is_told_by(200, None) && !Absence::Nothing.is_told_by(200, Some(9))
-        );
-        assert!(!Absence::NotFound.is_told_by(200, Some(2)));
+        let nothing = |status, length| Absence::Nothing.presence(status, length);
+        assert_eq!(nothing(200, Some(2)), Presence::Absent);
+        assert_eq!(nothing(404, None), Presence::Absent);
+        assert_eq!(nothing(200, Some(9)), Presence::Here);
+        assert_eq!(nothing(200, None), Presence::Untold);
+        assert_eq!(Absence::NotFound.presence(200, Some(2)), Presence::Here);
+        assert_eq!(Absence::NotFound.presence(200, None), Presence::Here);
+    }
+
+    #[test]
+    fn an_object_of_unknown_length_is_empty_until_something_in_it_is_seen() {
+        let found = |pieces: &[&str]| {
+            let mut body = BodyReader::default();
+            pieces.iter().map(|piece| body.look(piece.as_bytes())).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&["{}", "\r\n"]), [false, false]);
+        assert_eq!(found(&["{ ", " }"]), [false, false]);
+        assert_eq!(found(&["{", "\"", "p1", "\":{}}"]), [false, false, true, false]);
+        assert_eq!(found(&[r#"{"p1":{}}"#]), [true]);
     }
 }

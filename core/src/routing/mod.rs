@@ -38,7 +38,9 @@ pub use preferences::Preferences;
 pub use readers::{IdReader, StringsReader};
 pub use roster::{Roster, Wish};
 pub use said::{KeyLengths, Said};
-pub use tie::{Absence, Asked, KnownBy, Only, Tie, previous_response, stored_response};
+pub use tie::{
+    Absence, Asked, BodyReader, KnownBy, Only, Presence, Tie, previous_response, stored_response,
+};
 
 use choice::Choice;
 

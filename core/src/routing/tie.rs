@@ -49,10 +49,41 @@ pub enum Absence {
     Nothing,
 }
 
+/// What the head of an answer says of whether its endpoint has what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has it.
+    Here,
+    /// It has it not.
+    Absent,
+    /// That is told by the body.
+    Untold,
+}
+
 impl Absence {
-    /// Whether an answer with this status, and this length if it says one, says so.
-    pub fn is_told_by(self, status: u16, length: Option<u64>) -> bool {
-        status == 404 || (self == Self::Nothing && status == 200 && length == Some(2))
+    /// What an answer with this status says, which has this length if it says one.
+    pub fn presence(self, status: u16, length: Option<u64>) -> Presence {
+        match (self, status, length) {
+            (_, 404, _) | (Self::Nothing, 200, Some(2)) => Presence::Absent,
+            (Self::Nothing, 200, None) => Presence::Untold,
+            _ => Presence::Here,
+        }
+    }
+}
+
+/// Sees from the body of an answer, piece by piece, whether it is more than `{}`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BodyReader {
+    seen: usize,
+}
+
+impl BodyReader {
+    /// Looks at the next piece: whether there is something, as soon as that is seen.
+    pub fn look(&mut self, piece: &[u8]) -> bool {
+        let before = self.seen;
+        let count = piece.iter().filter(|byte| !byte.is_ascii_whitespace()).take(3).count();
+        self.seen = (before + count).min(3);
+        before < 3 && self.seen == 3
     }
 }
 

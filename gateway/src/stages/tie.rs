@@ -12,11 +12,11 @@ use flexinfer_core::openai::Understood;
 use flexinfer_core::openai::apis::{self, Operation};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::routing::{
-    Asked, ClientNumber, IdReader, KnownBy, Mark, Only, StringsReader, Tie, client_id, picture,
-    previous_response, shows_file,
+    Absence, Asked, BodyReader, ClientNumber, IdReader, KnownBy, Mark, Only, Presence,
+    StringsReader, Tie, client_id, picture, previous_response, shows_file,
 };
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use pingora_core::{Error, ErrorType};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -36,6 +36,8 @@ pub(crate) struct Tied {
     reader: Option<IdReader>,
     /// Looks through it for pictures that its client may ask for.
     pictures: Option<StringsReader>,
+    /// Looks at its body where only that says whether the engine has what was asked for.
+    body: Option<BodyReader>,
     /// Whose share of what is remembered the pictures take from.
     owner: String,
     /// The mark that its client came with.
@@ -107,7 +109,7 @@ pub(crate) async fn tie(
     wish.insists = tie.only.as_ref().map(|only| only.what.clone());
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
     let owner = tie.tells.map(|_| owner(session, context)).unwrap_or_default();
-    let tied = Tied { tie, holder, reader, pictures, owner, mark, client };
+    let tied = Tied { tie, holder, reader, pictures, body: None, owner, mark, client };
     context.attempt.tied = Some(Box::new(tied));
     Ok(())
 }
@@ -172,9 +174,8 @@ pub(crate) fn here(
     let endpoint = attempt.booking.as_ref().and_then(|booking| booking.endpoint.clone());
     let Some(endpoint) = endpoint else { return Ok(()) };
     let tie = &tied.tie;
-    let length = receive::announced_length(&head.headers);
-    let status = head.status.as_u16();
-    if tie.ask_around.is_some_and(|absence| absence.is_told_by(status, length)) {
+    let presence = tie.ask_around.map(|absence| presence(absence, head));
+    if presence == Some(Presence::Absent) {
         if tied.holder.is_some() || attempt.wish.avoid.contains(&endpoint) {
             return Ok(());
         }
@@ -194,12 +195,27 @@ pub(crate) fn here(
     if let Some(Only { known_by: KnownBy::Told(picture), .. }) = &tie.only {
         parts.remembered.pictures.shown(picture, &endpoint);
     }
-    let own = tie.ask_around.and_then(|_| tie.names.first());
+    let own = tie.names.first().filter(|_| presence == Some(Presence::Here));
     let mut pins = parts.remembered.engines.lock();
     for name in own.into_iter().chain(&tie.leaves) {
         pins.pin(name, endpoint.clone());
     }
+    if let Some(tied) = &mut attempt.tied {
+        let readable = presence == Some(Presence::Untold) && !is_coded(head);
+        tied.body = readable.then(BodyReader::default);
+    }
     Ok(())
+}
+
+/// What an answer's head says of whether its engine has what it was asked for. How long it is says nothing where it
+/// is compressed.
+fn presence(absence: Absence, head: &ResponseHeader) -> Presence {
+    let length = receive::announced_length(&head.headers).filter(|_| !is_coded(head));
+    absence.presence(head.status.as_u16(), length)
+}
+
+fn is_coded(head: &ResponseHeader) -> bool {
+    head.headers.contains_key(CONTENT_ENCODING)
 }
 
 fn is_success(head: &ResponseHeader) -> bool {
@@ -249,6 +265,11 @@ pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context)
     }
     let booking = context.attempt.booking.as_ref();
     let Some(endpoint) = booking.and_then(|booking| booking.endpoint.clone()) else { return };
+    if tied.body.as_mut().is_some_and(|body| body.look(piece))
+        && let Some(name) = tied.tie.names.first()
+    {
+        parts.remembered.engines.lock().pin(name, endpoint.clone());
+    }
     for file in pictures {
         for client in &tied.tie.told_to {
             let picture = picture(model, client, &file);

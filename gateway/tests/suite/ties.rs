@@ -9,8 +9,8 @@ use flexinfer_core::routing::Strategy;
 use flexinfer_gateway::accounts::Accounts;
 use flexinfer_gateway::keys::Keys;
 use flexinfer_gateway::rules::Rules;
-use flexinfer_testkit::client::{Answer, Client, request};
-use flexinfer_testkit::origin::{Action, Origin, answer};
+use flexinfer_testkit::client::{Answer, Client, chunked_request, request};
+use flexinfer_testkit::origin::{Action, Origin, answer, chunked_answer};
 
 use crate::callers::callers;
 use crate::world::{World, model};
@@ -285,4 +285,56 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
             (ask(&world, "GET", &path, "").await, ask(&other, "GET", &path, "").await);
         assert_eq!(by(&one), by(&same));
     }
+}
+
+/// Engines whose answers do not say how long they are, each of which has one job; the last one alone takes new ones.
+async fn engines_of_unsaid_length() -> (Vec<Origin>, Vec<SocketAddr>) {
+    let mut engines = Vec::new();
+    for name in ["a", "b", "c"] {
+        let engine = Origin::start(move |seen| {
+            let named = [("X-Engine", name)];
+            let job = format!("p_{name}");
+            let json = match seen.head.target() {
+                "/prompt" if name == "c" => format!(r#"{{"prompt_id":"{job}","number":1}}"#),
+                "/prompt" => {
+                    return vec![Action::Write(answer(503, &[("Retry-After", "1")], b"{}"))];
+                }
+                path if path.ends_with(&job) => format!(r#"{{"{job}":{{"outputs":{{}}}}}}"#),
+                _ => "{}".to_owned(),
+            };
+            vec![Action::Write(chunked_answer(200, &named, json.as_bytes(), &[1]))]
+        });
+        engines.push(engine.await.unwrap());
+    }
+    let addresses = engines.iter().map(|engine| engine.address).collect();
+    (engines, addresses)
+}
+
+#[tokio::test]
+async fn an_engine_that_says_nothing_of_a_job_at_any_length_is_not_taken_for_its_own() {
+    let (engines, addresses) = engines_of_unsaid_length().await;
+    let world = gateway("comfyui", &addresses);
+    for name in ["a", "b", "c"] {
+        let path = format!("/model/m/history/p_{name}");
+        let mut met = Vec::new();
+        while met.last().is_none_or(|last| last != name) {
+            assert!(met.len() < engines.len(), "{name} is not met: {met:?}");
+            met.push(by(&ask(&world, "GET", &path, "").await));
+        }
+        for _ in 0..engines.len() {
+            assert_eq!(by(&ask(&world, "GET", &path, "").await), name, "it is known now");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_says_nothing_is_where_it_was_taken_after_others_were_busy() {
+    let (_engines, addresses) = engines_of_unsaid_length().await;
+    let world = gateway("comfyui", &addresses);
+    let job = chunked_request("POST", "/model/m/prompt", &[], b"{}", &[1, 1]);
+    let mut client = Client::connect(world.address).await.unwrap();
+    client.send(&job).await.unwrap();
+    let taken = client.answer().await.unwrap();
+    assert_eq!((by(&taken).as_str(), taken.json()["prompt_id"].as_str()), ("c", Some("p_c")));
+    assert_eq!(by(&ask(&world, "GET", "/model/m/history/p_c", "").await), "c");
 }
