@@ -83,7 +83,7 @@ impl Proxy {
             context.body = Some(arrived.body(understood));
         }
         let named = named.ok_or(Rejection::ModelMissing)?;
-        let served = resolve::choose(parts, session, context.body.as_ref(), &named).await?;
+        let served = resolve::choose(parts, session, &call, context.body.as_ref(), &named).await?;
         let series = parts.metrics.model(served.name());
         context.target = Some(Target {
             served: Arc::clone(&served),

@@ -102,6 +102,11 @@ impl Rejection {
                 "no response {} is known here; if another gateway saw it made, name its model in the X-Model-ID header",
                 Echo(id)
             ),
+            Self::ResponseLost { id, model } => format!(
+                "response {} is not stored any more: model {} sleeps, and what its engine kept in memory went with it; if it keeps responses on a disk, wake the model first by another request",
+                Echo(id),
+                model.name
+            ),
             Self::MakerGone { what } => format!(
                 "the engine that made {} is gone, and no other is asked for it; queue its prompt again",
                 Echo(what)

@@ -194,6 +194,7 @@ fn example_of_waiting_or_sending(
 ) -> Rejection {
     match name {
         RejectionName::ResponseUnknown => Rejection::ResponseUnknown { id: "resp_1".into() },
+        RejectionName::ResponseLost => Rejection::ResponseLost { id: "resp_1".into(), model },
         RejectionName::ModelRemoved => Rejection::ModelRemoved { model },
         RejectionName::QueueFull => Rejection::QueueFull { model, limit: 100 },
         RejectionName::QueueTimeout => Rejection::QueueTimeout { model, waited },

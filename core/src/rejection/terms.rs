@@ -88,7 +88,7 @@ impl Rejection {
             Self::ApiNotServed { .. } => {
                 Terms::new(404, NOT_FOUND, "api_not_served").param("model")
             }
-            Self::ResponseUnknown { .. } => {
+            Self::ResponseUnknown { .. } | Self::ResponseLost { .. } => {
                 Terms::new(404, NOT_FOUND, "response_not_found").param("response_id")
             }
             Self::MakerGone { .. } => Terms::new(410, NOT_FOUND, "maker_gone"),

@@ -9,7 +9,9 @@ use arc_swap::ArcSwap;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{BookingId, EndpointId, GroupId, ModelId, Ticket};
 use flexinfer_core::moment::Moment;
-use flexinfer_core::queueing::{Notice, Policy, Pool, PoolEffect, PoolView, Terms, Traffic};
+use flexinfer_core::queueing::{
+    EndpointState, Notice, Policy, Pool, PoolEffect, PoolView, Terms, Traffic,
+};
 use flexinfer_core::rejection::Rejection;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -168,6 +170,11 @@ impl Dispatch for Arc<Pools> {
     fn engines(&self, model: &ModelId) -> Option<Vec<EndpointId>> {
         let endpoints = self.view(model).map(|view| view.endpoints).unwrap_or_default();
         Some(endpoints.into_iter().map(|endpoint| endpoint.id).collect())
+    }
+
+    fn is_up(&self, model: &ModelId) -> bool {
+        let endpoints = self.view(model).map(|view| view.endpoints).unwrap_or_default();
+        endpoints.iter().any(|endpoint| endpoint.state != EndpointState::Leaving)
     }
 
     fn book(

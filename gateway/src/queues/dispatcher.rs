@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use flexinfer_core::activation::Report;
 use flexinfer_core::fleet::{Fleet, Served};
 use flexinfer_core::ids::{EndpointId, GroupId, InstanceId, ModelId, Ticket};
-use flexinfer_core::queueing::{Group, MemberView, Policy, Terms};
+use flexinfer_core::queueing::{Group, MemberView, Phase, Policy, Terms};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::sharing::Capacity;
 use foldhash::fast::RandomState;
@@ -199,6 +199,10 @@ impl Queues {
 impl Dispatch for Arc<Queues> {
     fn engines(&self, _model: &ModelId) -> Option<Vec<EndpointId>> {
         None
+    }
+
+    fn is_up(&self, model: &ModelId) -> bool {
+        self.member(model).is_some_and(|member| member.phase == Phase::Ready)
     }
 
     // A model has one engine here: there is nothing to choose.

@@ -44,6 +44,10 @@ pub trait Dispatch: Send + Sync + 'static {
     /// The engines that the model has now, ready or not; `None` where it never has more than one, which has no name.
     fn engines(&self, model: &ModelId) -> Option<Vec<EndpointId>>;
 
+    /// Whether the model has an engine that may have in memory what it was asked to keep. One that sleeps has none,
+    /// and one that is being started has nothing in it.
+    fn is_up(&self, model: &ModelId) -> bool;
+
     /// Another slot for the same request, after no connection to the booked engine could be made; the
     /// wish says whom to avoid. Only for requests that the engine cannot have begun.
     fn rebook(&self, failed: Booking, wish: Wish)

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use flexinfer_core::backends::Backend;
 use flexinfer_core::callers::{Allowed, Caller};
 use flexinfer_core::fleet::{Fleet, Named, Served};
 use flexinfer_core::rejection::Rejection;
@@ -63,6 +64,7 @@ pub(crate) fn maker(
 pub(crate) async fn choose(
     parts: &Parts,
     session: &Session,
+    call: &Call,
     body: Option<&Body>,
     named: &Named,
 ) -> Result<Arc<Served>, Rejection> {
@@ -81,7 +83,21 @@ pub(crate) async fn choose(
         }
     };
     // What was resolved leads to at least one.
-    chosen.ok_or(Rejection::Internal)
+    let chosen = chosen.ok_or(Rejection::Internal)?;
+    still_there(parts, call, &chosen)?;
+    Ok(chosen)
+}
+
+/// Refuses what is about a stored response that no engine can have. Engines keep them in memory: with the engine of a model
+/// that sleeps they went, and it is not woken to be asked. What others run may keep them elsewhere, and is asked always.
+fn still_there(parts: &Parts, call: &Call, model: &Served) -> Result<(), Rejection> {
+    let operation = call.operation.filter(|operation| operation.recalls());
+    let Some(id) = operation.and_then(|_| stored_response(&call.path)) else { return Ok(()) };
+    let ours = Backend::named(&model.backend).is_none_or(Backend::starts_engine);
+    if !ours || parts.dispatch.is_up(&model.effective.id) {
+        return Ok(());
+    }
+    Err(Rejection::ResponseLost { id: id.into_owned(), model: model.effective.id.clone() })
 }
 
 /// Counts a request that came to nothing because of what its model is.

@@ -34,6 +34,8 @@ pub(crate) struct Desk {
     spare: Mutex<Option<SocketAddr>>,
     /// The models that are awake.
     awake: Mutex<HashSet<String>>,
+    /// The models that have no engine until they are woken.
+    asleep: Mutex<HashSet<String>>,
 }
 
 fn endpoint(address: &SocketAddr) -> EndpointId {
@@ -70,6 +72,7 @@ impl Desk {
             wishes: Mutex::default(),
             spare: Mutex::default(),
             awake: Mutex::default(),
+            asleep: Mutex::default(),
         })
     }
 
@@ -99,6 +102,13 @@ impl Desk {
     /// From now on the model is awake.
     pub(crate) fn wake(&self, model: &str) {
         self.awake.lock().insert(model.to_owned());
+        self.asleep.lock().remove(model);
+    }
+
+    /// From now on the model has no engine.
+    pub(crate) fn sleep(&self, model: &str) {
+        self.awake.lock().remove(model);
+        self.asleep.lock().insert(model.to_owned());
     }
 
     /// How the model is doing.
@@ -194,6 +204,10 @@ impl Dispatch for Counter {
     fn engines(&self, _model: &ModelId) -> Option<Vec<EndpointId>> {
         let roster = self.0.roster.lock();
         roster.as_ref().map(|roster| roster.members().cloned().collect())
+    }
+
+    fn is_up(&self, model: &ModelId) -> bool {
+        !self.0.asleep.lock().contains(&*model.name)
     }
 
     fn book(

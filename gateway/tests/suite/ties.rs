@@ -157,6 +157,37 @@ async fn a_response_that_nobody_made_wakes_no_model() {
 }
 
 #[tokio::test]
+async fn a_model_that_sleeps_is_not_woken_for_a_response_that_went_with_its_engine() {
+    let (engines, addresses) = engines().await;
+    let world = gateway("vllm", &addresses);
+    let made = ask(&world, "POST", "/v1/responses", r#"{"model":"m","input":"Hi"}"#).await;
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    world.desk.sleep("m");
+    let asked = || engines.iter().map(|engine| engine.requests().len()).sum::<usize>();
+    let before = (world.desk.booked(), asked());
+    for (method, more) in FOLLOW_UPS {
+        let path = format!("/v1/responses/{id}{more}");
+        let named = ask(&world, method, &path, "").await;
+        for lost in [ask_without_model(&world, &[], method, &path).await, named] {
+            assert_eq!(lost.status(), 404, "{method} {path}");
+            assert!(lost.text().contains("sleeps"), "{}", lost.text());
+            assert_eq!(lost.json()["error"]["code"], "response_not_found", "{method} {path}");
+        }
+    }
+    assert_eq!((world.desk.booked(), asked()), before);
+    // What goes on from it asks for something new.
+    let more = format!(r#"{{"model":"m","input":"More","previous_response_id":"{id}"}}"#);
+    assert_eq!(ask(&world, "POST", "/v1/responses", &more).await.status(), 200);
+    world.desk.wake("m");
+    let path = format!("/v1/responses/{id}");
+    assert_eq!(by(&ask_without_model(&world, &[], "GET", &path).await), by(&made));
+    // Who runs an engine elsewhere may have it keep responses for longer than it lives.
+    let external = gateway("external", &addresses);
+    external.desk.sleep("m");
+    assert_eq!(by(&ask(&external, "GET", "/v1/responses/resp_c", "").await), "c");
+}
+
+#[tokio::test]
 async fn an_engine_that_keeps_no_responses_is_not_woken_for_one() {
     let (_engines, addresses) = engines().await;
     for backend in ["llamacpp", "ollama"] {
