@@ -58,7 +58,7 @@ mod tests {
     const ADMISSION: Admission = Admission { safety_margin_percent: 5, default_max_tokens: 256 };
 
     fn admit(prompt: u64, answer: Option<u64>) -> Result<(), Excess> {
-        ADMISSION.admit(&Demand { prompt, answer, answers: 1 }, 1000)
+        ADMISSION.admit(&Demand { prompt, answer, bounded: answer.is_some(), answers: 1 }, 1000)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::demand::bounds;
+use super::bounds::bounds;
 use crate::openai::Facts;
 use crate::rewriting::Splice;
 

@@ -2,13 +2,12 @@
 //! every four bytes of text, and for the answer what the request allows. Settled later by what the
 //! engine says it was.
 
-use std::ops::Range;
-
 use memchr::{memchr, memchr_iter};
 
-use super::options;
+use super::bounds;
+use crate::backends::Api;
 use crate::openai::Facts;
-use crate::openai::facts::{Key, span_within};
+use crate::openai::facts::Key;
 
 /// Bytes of text for a token, in most languages and tokenizers.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -29,54 +28,47 @@ const PROMPT: [Key; 10] = [
     Key::Context,
     Key::Prefix,
 ];
-/// The fields that bound an answer. Which of them counts is another one for each engine, so that of several the largest
-/// is believed. In those of llama.cpp and Ollama a number below zero is no bound.
-const BOUNDS: [Key; 4] =
-    [Key::MaxCompletionTokens, Key::MaxOutputTokens, Key::MaxTokens, Key::NPredict];
-
 /// The tokens that a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Of its prompt.
     pub prompt: u64,
-    /// Of one answer, where the request bounds it: by the largest of its bounds.
+    /// Of one answer, by the largest bound that the request has.
     pub answer: Option<u64>,
+    /// Whether its API heeds one of those bounds, so that no answer is longer.
+    pub bounded: bool,
     /// How many answers it asks for; at least one.
     pub answers: u64,
 }
 
 impl Demand {
     /// Of a request that says nothing of it.
-    pub const UNKNOWN: Self = Self { prompt: 0, answer: None, answers: 1 };
+    pub const UNKNOWN: Self = Self { prompt: 0, answer: None, bounded: false, answers: 1 };
 
-    /// What the JSON `body`, which `facts` were read from, asks for.
-    pub fn of(facts: &Facts, body: &[u8]) -> Self {
+    /// What the JSON `body`, which `facts` were read from, asks for of `api`, if that is known.
+    pub fn of(api: Option<Api>, facts: &Facts, body: &[u8]) -> Self {
         let texts = PROMPT.iter().filter_map(|key| facts.bytes(*key, body));
         let count = |key| count(facts.text(key, body)?);
+        let (answer, bounded) = bounds::answer(api, facts, body);
         Self {
             prompt: texts.map(tokens).sum(),
-            answer: bounds(facts, body).map(|(count, _)| count).max(),
+            answer,
+            bounded,
             answers: count(Key::N).max(count(Key::BestOf)).unwrap_or(1).max(1),
         }
     }
 
-    /// All tokens together; `default` is for an answer without a bound.
+    /// All tokens together; `default` is for an answer without a bound that counts.
     pub fn total(&self, default: u64) -> u64 {
-        let answer = self.answer.unwrap_or(default);
+        let least = if self.bounded { 0 } else { default };
+        let answer = self.answer.unwrap_or_default().max(least);
         self.prompt.saturating_add(answer.saturating_mul(self.answers))
     }
 }
 
-/// Every bound of an answer that a request has, and where each number stands.
-pub(super) fn bounds(facts: &Facts, body: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let fields = BOUNDS.iter().filter_map(|key| facts.text(*key, body));
-    let all = fields.chain(options::num_predict(facts, body));
-    all.filter_map(|text| Some((count(text)?, span_within(body, text))))
-}
-
 /// The number above zero that the JSON text `text` is, if it is one, without what is behind its point: engines take `1e6`
 /// and `9000.0`, too, and some of them the same as a string.
-fn count(text: &str) -> Option<u64> {
+pub(super) fn count(text: &str) -> Option<u64> {
     if !text.starts_with('"') {
         return number(text);
     }
@@ -139,7 +131,8 @@ mod tests {
     use super::*;
 
     fn demand(body: &str) -> Demand {
-        Demand::of(&Facts::read(body.as_bytes()).expect("readable"), body.as_bytes())
+        let facts = Facts::read(body.as_bytes()).expect("readable");
+        Demand::of(Some(Api::Chat), &facts, body.as_bytes())
     }
 
     #[test]
@@ -168,40 +161,6 @@ mod tests {
         let body = r#"{"max_tokens":9,"max_completion_tokens":7,"n":3,"prompt":"1234"}"#;
         assert_eq!(demand(body).total(256), 1 + 9 * 3);
         assert_eq!(demand(r#"{"prompt":"1234"}"#).total(256), 257);
-        for odd in ["null", "0", "-1", "0.5", "-1e2", "[7]", "\"\"", "\"-9\"", "\"x9\"", "\"inf\""]
-        {
-            assert_eq!(demand(&format!(r#"{{"max_tokens":{odd}}}"#)).answer, None, "{odd}");
-        }
-        for (body, answer) in [
-            (r#"{"options":{"temperature":0,"num_predict":40}}"#, Some(40)),
-            (r#"{"options":{"num_predict":-1}}"#, None),
-            (r#"{"options":null}"#, None),
-            (r#"{"options":{"num_predict":7,"num_predict":40}}"#, Some(40)),
-            (r#"{"n_predict":30}"#, Some(30)),
-            (r#"{"n_predict":-1}"#, None),
-            (r#"{"max_tokens":1,"n_predict":-1}"#, Some(1)),
-            (r#"{"max_tokens":1,"options":{"num_predict":100000}}"#, Some(100_000)),
-            (r#"{"max_tokens":1,"n_predict":100000}"#, Some(100_000)),
-            (r#"{"max_tokens":1e6}"#, Some(1_000_000)),
-            (r#"{"options":{"num_predict":9000.5}}"#, Some(9000)),
-            (r#"{"max_tokens":99999999999999999999}"#, Some(u64::MAX)),
-            (r#"{"max_tokens":"100000"}"#, Some(100_000)),
-            (r#"{"max_tokens":1,"max_completion_tokens":" \u002b1_00_000.0\n"}"#, Some(100_000)),
-            (r#"{"options":{"\ud800":0,"num_predict":100000}}"#, Some(100_000)),
-            (r#"{"options":{"num_predict\ud800":9,"x":"\ud800","num_predict":7}}"#, Some(7)),
-        ] {
-            assert_eq!(demand(body).answer, answer, "{body}");
-        }
-        let long = "x".repeat(1 << 20);
-        for options in [
-            format!(r#"{{"num_predict":40,"x":"{long}"}}"#),
-            format!(r#"{{"{long}":1,"num_predict":40}}"#),
-        ] {
-            assert_eq!(demand(&format!(r#"{{"options":{options}}}"#)).answer, Some(40));
-        }
-        let often = r#""num_predict":7,"#.repeat(1000);
-        let often = format!(r#"{{"options":{{{often}"num_predict":40}}}}"#);
-        assert_eq!(demand(&often).answer, Some(40));
         let huge = format!(r#"{{"max_tokens":{},"n":{}}}"#, u64::MAX, u64::MAX);
         assert_eq!(demand(&huge).total(1), u64::MAX);
     }

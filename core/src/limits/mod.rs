@@ -1,9 +1,10 @@
 //! How much may be used: of the gateway, of a model, by a caller or a tenant. `ledger.rs` decides who may
-//! now and keeps the accounts (`account.rs`); the rest says what a request asks for (`demand.rs`), cuts it down to what fits
+//! now and keeps the accounts (`account.rs`); the rest says what a request asks for (`demand.rs`, `bounds.rs`), cuts it down to what fits
 //! (`clamp.rs`), and refuses what cannot fit (`admission.rs`) or is not well-formed (`validate.rs`).
 
 mod account;
 mod admission;
+mod bounds;
 mod clamp;
 mod demand;
 mod headers;

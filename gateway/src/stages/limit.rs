@@ -114,6 +114,7 @@ async fn hold(
         return unread.map_or(Ok(Demand::UNKNOWN), |rejection| Err(*rejection));
     };
     let reading = Reading {
+        api,
         form: api.filter(|_| rules.validate),
         tokens: counted || bounded,
         cut: rules.clamp.zip(target.served.effective.context_window),
@@ -146,6 +147,8 @@ fn in_background(facts: &Facts, body: &[u8]) -> bool {
 /// What the whole body is gone through for.
 #[derive(Clone, Copy)]
 struct Reading {
+    /// Which API is called, if it is known.
+    api: Option<Api>,
     /// Whether it is what this API takes.
     form: Option<Api>,
     /// How many tokens it asks for.
@@ -169,7 +172,7 @@ impl Reading {
         if let Some(api) = self.form {
             well_formed(api, body)?;
         }
-        let demand = if self.tokens { Demand::of(facts, body) } else { Demand::UNKNOWN };
+        let demand = if self.tokens { Demand::of(self.api, facts, body) } else { Demand::UNKNOWN };
         let clamped = self.cut.and_then(|(clamp, window)| clamp.apply(facts, body, window));
         Ok((demand, clamped))
     }
@@ -248,16 +251,17 @@ mod tests {
         runtime.block_on(async {
             let (free, busy) = mpsc::channel::<()>();
             let occupied = spawn_blocking(move || busy.recv());
-            let reading = Reading { form: Some(Api::Chat), tokens: true, cut: None };
+            let api = Some(Api::Chat);
+            let reading = Reading { api, form: api, tokens: true, cut: None };
             let ((facts, short), (many, long)) = (chat(1000), chat(30 << 20));
             let mut at_once = pin!(reading.of(&facts, &short));
             assert!(poll!(&mut at_once).is_ready());
             let mut aside = pin!(reading.of(&many, &long));
             assert!(poll!(&mut aside).is_pending());
             free.send(()).unwrap();
-            assert_eq!(aside.await, Ok((Demand::of(&many, &long), None)));
+            assert_eq!(aside.await, Ok((Demand::of(api, &many, &long), None)));
             occupied.await.unwrap().unwrap();
-            let nothing = Reading { form: None, tokens: false, cut: None };
+            let nothing = Reading { api, form: None, tokens: false, cut: None };
             assert_eq!(pin!(nothing.of(&many, &long)).await, Ok((Demand::UNKNOWN, None)));
         });
     }

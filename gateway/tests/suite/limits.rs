@@ -364,6 +364,30 @@ async fn body_19_a_stream_that_is_left_is_charged_for_what_came() {
 }
 
 #[tokio::test]
+async fn a_bound_that_the_api_called_does_not_heed_makes_no_answer_cheaper() {
+    let engine = Origin::answering("{}").await.unwrap();
+    for (path, bound, cheap) in [
+        (CHAT, r#""max_tokens":1"#, true),
+        (CHAT, r#""n_predict":1"#, false),
+        (CHAT, r#""max_tokens":1,"n_predict":-1"#, false),
+        ("/v1/responses", r#""max_tokens":1"#, false),
+        ("/api/chat", r#""options":{"num_predict":1}"#, true),
+        ("/api/chat", r#""max_tokens":1"#, false),
+        ("/api/chat", r#""max_tokens":1,"options":{"num_predict":-1}"#, false),
+        ("/model/m/generate", r#""max_tokens":1"#, false),
+    ] {
+        let simulator = Served::new(model("m", None).effective, "simulator", "", 0);
+        let rules = limited("tokensPerMinute: 1000");
+        let world = World::ruled(engine.address, vec![simulator], rules);
+        let body = format!(r#"{{"model":"m","stream":false,{bound}}}"#);
+        let answer = ask(&world, "POST", path, &KEY, body.as_bytes()).await;
+        let left = answer.head.header("x-ratelimit-remaining-tokens").map(str::parse::<u32>);
+        let left = left.expect("told").expect("a number");
+        assert_eq!(left > 1000 - 256, cheap, "{path} {bound}: {left}");
+    }
+}
+
+#[tokio::test]
 async fn what_an_engine_refuses_costs_no_tokens() {
     let engine = Origin::start(|_| vec![Action::Write(answer(400, &[], b"{}"))]).await.unwrap();
     let world =
