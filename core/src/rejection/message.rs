@@ -40,6 +40,9 @@ impl Rejection {
             Self::UnknownExpectation { expectation } => {
                 format!("cannot meet Expect: {}; only 100-continue is known", Echo(expectation))
             }
+            Self::RepeatedHeader { name } => {
+                format!("the header {name} comes more than once; send it once")
+            }
             Self::CompressedBody { coding } => format!(
                 "the body is compressed ({}) and has to be read here; send it as it is, without Content-Encoding",
                 Echo(coding)

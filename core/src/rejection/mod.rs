@@ -40,6 +40,8 @@ pub enum Rejection {
     InvalidFraming { problem: String },
     /// An `Expect` header that asks for something other than `100-continue`.
     UnknownExpectation { expectation: String },
+    /// A header that decides something comes twice, so that two readers could read two values.
+    RepeatedHeader { name: &'static str },
     /// A body that is compressed, where it has to be read.
     CompressedBody { coding: String },
     /// A body of a kind that the API does not take, so that nobody here could read it.

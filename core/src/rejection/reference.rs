@@ -69,6 +69,7 @@ fn example(name: RejectionName) -> Rejection {
         RejectionName::UnknownExpectation => {
             Rejection::UnknownExpectation { expectation: "200-maybe".into() }
         }
+        RejectionName::RepeatedHeader => Rejection::RepeatedHeader { name: "content-type" },
         RejectionName::CompressedBody => Rejection::CompressedBody { coding: "gzip".into() },
         RejectionName::ContentType => Rejection::ContentType {
             given: "application/octet-stream".into(),

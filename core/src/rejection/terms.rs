@@ -54,6 +54,7 @@ impl Rejection {
             Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
             Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),
             Self::UnknownExpectation { .. } => Terms::new(417, INVALID, "unknown_expectation"),
+            Self::RepeatedHeader { .. } => Terms::new(400, INVALID, "repeated_header"),
             Self::CompressedBody { .. } => Terms::new(415, INVALID, "compressed_body"),
             Self::ContentType { .. } => Terms::new(415, INVALID, "unsupported_content_type"),
             Self::BodyTooLarge { .. } => Terms::new(413, INVALID, "body_too_large"),

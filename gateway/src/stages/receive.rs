@@ -42,6 +42,9 @@ static MADE: AtomicU16 = AtomicU16::new(0);
 /// Names the model where neither path nor body can.
 const MODEL_ID: HeaderName = HeaderName::from_static("x-model-id");
 
+/// What decides how a request is read, and by whom.
+static DECIDING: [HeaderName; 2] = [CONTENT_TYPE, MODEL_ID];
+
 /// What the head asks an engine for.
 pub(crate) struct Call {
     /// The model that header, path or query name, in this order.
@@ -103,6 +106,7 @@ pub(crate) fn receive(
         Asked::Page { page, name } => return Ok(Request::Page(page, name)),
         Asked::Engine(call) => call,
     };
+    said_once(&head.headers)?;
     let EngineCall { mut model, path, operation, listed } = call;
     if let Some(header) = head.headers.get(MODEL_ID) {
         model = Some(named(header)?);
@@ -138,6 +142,19 @@ fn engine_url(parts: &Parts, path: &str, query: Option<&str>) -> String {
     let Some(query) = query else { return path.to_owned() };
     let without = parts.rules.keys.as_ref().and_then(|_| without_key(query));
     format!("{path}?{}", without.as_deref().unwrap_or(query))
+}
+
+/// Refuses a head that says twice what decides: one reader takes the first, another the last.
+fn said_once(headers: &HeaderMap) -> Result<(), Rejection> {
+    // Hardly any head says anything twice.
+    if headers.len() == headers.keys_len() {
+        return Ok(());
+    }
+    let repeated = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
+    match DECIDING.iter().find(repeated) {
+        None => Ok(()),
+        Some(name) => Err(Rejection::RepeatedHeader { name: name.as_str() }),
+    }
 }
 
 /// Refuses a compressed body where its fields decide something: what is understood here must be what

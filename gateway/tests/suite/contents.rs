@@ -142,6 +142,31 @@ async fn body_29_nothing_is_decided_before_the_body_is_here() {
 }
 
 #[tokio::test]
+async fn a_header_that_decides_comes_once() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let world = World::new(engine.address, vec![model("m", None), model("n", None)]);
+    let (json, form) = ("application/json", "multipart/form-data; boundary=x");
+    for (path, headers) in [
+        (CHAT, [("Content-Type", json), ("content-type", form)]),
+        (CHAT, [("Content-Type", json), ("Content-Type", json)]),
+        ("/v1/audio/transcriptions", [("Content-Type", form), ("Content-Type", json)]),
+        ("/model/m/anything", [("Content-Type", json), ("Content-Type", form)]),
+        (CHAT, [("X-Model-ID", "m"), ("X-Model-ID", "n")]),
+    ] {
+        let mut client = Client::connect(world.address).await.unwrap();
+        client.send(&request("POST", path, &headers, br#"{"model":"m"}"#)).await.unwrap();
+        let answer = client.answer().await.unwrap();
+        let code = answer.head.header("x-flexinfer-error-code");
+        assert_eq!((answer.status(), code), (400, Some("repeated_header")), "{path} {headers:?}");
+    }
+    assert_eq!(engine.requests().len(), 0);
+    let mut client = Client::connect(world.address).await.unwrap();
+    let twice = [("X-Other", "1"), ("X-Other", "2")];
+    client.send(&request("POST", CHAT, &twice, br#"{"model":"m"}"#)).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn http_10_the_models_name_in_the_body_counts_whatever_the_content_type() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, vec![model("m", None)]);
