@@ -11,7 +11,7 @@ use flexinfer_core::limits::UsageEvents;
 use flexinfer_core::openai::{Dialect, Pieces, Stream, Understood, UsageReader};
 use flexinfer_core::rejection::Rejection;
 use flexinfer_core::rewriting::Splice;
-use flexinfer_core::routing::Strategy;
+use flexinfer_core::routing::{Mark, Strategy};
 use http::HeaderValue;
 
 use crate::accounts::Charged;
@@ -95,6 +95,8 @@ impl Target {
 pub(crate) struct Ruled {
     /// Who sends it, where callers are known.
     pub(crate) caller: Option<Arc<Caller>>,
+    /// What its client was marked with, where callers are known: engines are told no cookie.
+    pub(crate) mark: Option<Mark>,
     /// What it was charged.
     pub(crate) charged: Option<Charged>,
     /// The tokens of its prompt, as far as they can be told from its body; 0 where nothing asks.

@@ -10,8 +10,8 @@ use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
 use pingora_proxy::Session;
 
-use super::fields;
 use super::receive::REQUEST_ID_NAME;
+use super::{fields, marks};
 use crate::context::Context;
 use crate::keys::Keys;
 use crate::parts::Parts;
@@ -27,6 +27,8 @@ pub(crate) fn identify(
     let keys = parts.rules.keys.as_ref();
     if let Some(keys) = keys {
         context.ruled.caller = Some(caller(keys, &head.headers)?);
+        // It goes with the other cookies.
+        context.ruled.mark = marks::carried(&head.headers);
     }
     let id = context.request_id.as_ref();
     let changed = fields::change_request(head, |fields| {

@@ -7,6 +7,7 @@ use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 use pingora_proxy::Session;
 
+use crate::context::Context;
 use crate::parts::Parts;
 
 /// The cookie's name.
@@ -18,12 +19,22 @@ pub(super) struct Marked {
     pub(super) engine: Option<EndpointId>,
 }
 
-/// What the request brings for `model`, whose engines have names.
-pub(super) fn brought(parts: &Parts, session: &Session, model: &ModelId) -> Option<Marked> {
-    let lines = session.req_header().headers.get_all(COOKIE).iter();
+/// The mark in the cookies of a head.
+pub(super) fn carried(headers: &HeaderMap) -> Option<Mark> {
+    let lines = headers.get_all(COOKIE).iter();
     let crumbs = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(';'));
     let mut ours = crumbs.filter_map(|crumb| crumb.trim().strip_prefix(NAME)?.strip_prefix('='));
-    let mark = ours.find_map(Mark::read)?;
+    ours.find_map(Mark::read)
+}
+
+/// What the request brings for `model`, whose engines have names.
+pub(super) fn brought(
+    parts: &Parts,
+    session: &Session,
+    context: &Context,
+    model: &ModelId,
+) -> Option<Marked> {
+    let mark = context.ruled.mark.or_else(|| carried(&session.req_header().headers))?;
     let engines = parts.dispatch.engines(model)?;
     let engine = engines.into_iter().find(|engine| mark.is_at(engine));
     Some(Marked { mark, engine })

@@ -65,9 +65,11 @@ pub(crate) async fn tie(
     let (kind, marked) = match operation.map(|operation| operation.tied) {
         Some(None) => return Ok(()),
         Some(Some(kind @ apis::Tie::Response)) => (kind, None),
-        Some(Some(kind @ apis::Tie::ComfyClient)) => (kind, marks::brought(parts, session, model)),
+        Some(Some(kind @ apis::Tie::ComfyClient)) => {
+            (kind, marks::brought(parts, session, context, model))
+        }
         // Pages and what else is in no table meet the engine of their client as well; files are nobody else's.
-        None => match marks::brought(parts, session, model) {
+        None => match marks::brought(parts, session, context, model) {
             None if !shows_comfyuis_file(session, target) => return Ok(()),
             marked => (apis::Tie::ComfyClient, marked),
         },

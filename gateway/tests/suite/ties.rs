@@ -12,7 +12,7 @@ use flexinfer_gateway::rules::Rules;
 use flexinfer_testkit::client::{Answer, Client, chunked_request, request};
 use flexinfer_testkit::origin::{Action, Origin, answer, chunked_answer};
 
-use crate::callers::callers;
+use crate::callers::{self, callers, with_keys};
 use crate::world::{World, model};
 
 fn of_backend(backend: &str) -> Served {
@@ -316,6 +316,26 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
             (ask(&world, "GET", &path, "").await, ask(&other, "GET", &path, "").await);
         assert_eq!(by(&one), by(&same));
     }
+}
+
+#[tokio::test]
+async fn http_22_a_cookie_leads_back_where_callers_have_keys_as_well() {
+    let (engines, addresses) = engines().await;
+    let world = World::ruled(engines[0].address, vec![of_backend("comfyui")], with_keys());
+    world.desk.spread(Strategy::RoundRobin, &addresses);
+    let mut met = HashSet::new();
+    for number in 0..20 {
+        let job = format!(r#"{{"prompt":{{}},"client_id":"c{number}"}}"#);
+        let key = ("Authorization", "Bearer alice");
+        let taken = callers::ask(&world, "POST", "/model/m/prompt", &[key], job.as_bytes()).await;
+        let cookie = taken.head.header("set-cookie").and_then(|given| given.split(';').next());
+        let headers = [key, ("Cookie", cookie.expect("a cookie"))];
+        let queue = callers::ask(&world, "GET", "/model/m/queue", &headers, b"").await;
+        assert_eq!(by(&queue), by(&taken), "c{number}");
+        met.insert(by(&taken));
+    }
+    assert_eq!(met.len(), 3, "clients are spread");
+    assert!(engines.iter().flat_map(Origin::requests).all(|seen| seen.head.count("cookie") == 0));
 }
 
 /// Engines whose answers do not say how long they are, each of which has one job; the last one alone takes new ones.
