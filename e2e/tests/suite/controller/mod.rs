@@ -19,6 +19,7 @@ mod trouble;
 mod unknown;
 mod weights;
 mod weights_held_up;
+mod weights_refused;
 
 pub(crate) use desk::{Desk, FAILING_IMAGE, controller, simulated};
 pub(crate) use hub::FakeHub;

@@ -79,7 +79,7 @@ impl Shelf {
     }
 
     /// Where a file of a claim is on this machine.
-    async fn on(&self, claim: &str, path: &str) -> PathBuf {
+    pub(super) async fn on(&self, claim: &str, path: &str) -> PathBuf {
         let claim: PersistentVolumeClaim = self.api().get(claim).await.unwrap();
         let volume = claim.spec.unwrap().volume_name.unwrap();
         let volumes: Api<PersistentVolume> = Api::all(self.desk.world().client.clone());
