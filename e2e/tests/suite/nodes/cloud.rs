@@ -38,6 +38,11 @@ impl Cloud {
     pub(super) fn takes(&self, agent: IpAddr) {
         self.taken.lock().unwrap().insert(agent);
     }
+
+    /// Tells it that nothing will come of that.
+    pub(super) fn spares(&self, agent: IpAddr) {
+        self.taken.lock().unwrap().remove(&agent);
+    }
 }
 
 async fn answer(

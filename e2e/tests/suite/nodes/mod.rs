@@ -6,4 +6,5 @@ mod freed;
 mod installed;
 mod measuring;
 mod moving;
+mod notices;
 mod removing;

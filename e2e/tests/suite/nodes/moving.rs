@@ -1,6 +1,6 @@
 //! A model that moves from node to node: with its weights, and away from a machine that is taken.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ use crate::crds::model;
 use crate::gateway::{ask_for_a_stream, get};
 use crate::shared::eventually;
 
-const NODES: [&str; 2] = ["first", "second"];
+pub(super) const NODES: [&str; 2] = ["first", "second"];
 
 /// Large enough to be worth a question to another node.
 const LENGTH: usize = 9 << 20;
 
 /// The agents ask `cloud` whether their machines are taken.
-async fn installed_in(cloud: &Cloud) -> Installed {
+pub(super) async fn installed_in(cloud: &Cloud) -> Installed {
     installed(&[
         format!("agent.env.FLEXINFER_METADATA_URL=http://{}", cloud.address),
         "agent.env.FLEXINFER_SPOT_CLOUD=aws".to_owned(),
@@ -40,14 +40,14 @@ async fn installed(values: &[String]) -> Installed {
 }
 
 impl Installed {
-    /// A claim called `weights` with a model in its folder `llama`, as somebody else has put it there.
-    async fn has_weights(&self) {
+    /// A claim called `weights`, of this access mode, with a model in its folder `llama`, as somebody else has put it there.
+    pub(super) async fn has_weights(&self, mode: &str) {
         self.apply(&json!({
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "metadata": { "name": "weights" },
             "spec": {
-                "accessModes": ["ReadWriteMany"],
+                "accessModes": [mode],
                 "resources": { "requests": { "storage": "1Gi" } },
             },
         }))
@@ -71,29 +71,39 @@ impl Installed {
     }
 
     /// `cloud` takes the machine of this node away, which the node tells from then on.
-    async fn loses(&self, cloud: &Cloud, node: &str) {
-        let agents = self.pods("app.kubernetes.io/component=agent").await;
-        let on_it =
-            |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
-        cloud.takes(address(agents.iter().find(on_it).unwrap()));
+    pub(super) async fn loses(&self, cloud: &Cloud, node: &str) {
+        cloud.takes(self.agent_of(node).await);
         eventually("the node is marked and closed", async || {
-            let node = self.node(node).await;
-            let marked = node.annotations().get("flexinfer.ai/spot-terminating").cloned();
-            let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-            let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
-            (marked.as_deref() == Some("true") && closed).then_some(())
+            (self.marks_of(node).await == (true, true)).then_some(())
         })
         .await;
     }
 
+    /// Whether a node is marked, and whether it is closed.
+    pub(super) async fn marks_of(&self, node: &str) -> (bool, bool) {
+        let node = self.node(node).await;
+        let marked = node.annotations().get("flexinfer.ai/spot-terminating").cloned();
+        let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let closed = taints.iter().any(|taint| taint.key == "flexinfer.ai/spot-terminating");
+        (marked.as_deref() == Some("true"), closed)
+    }
+
+    /// The address of the agent of a node.
+    pub(super) async fn agent_of(&self, node: &str) -> IpAddr {
+        let agents = self.pods("app.kubernetes.io/component=agent").await;
+        let on_it =
+            |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node);
+        address(agents.iter().find(on_it).unwrap())
+    }
+
     /// The engine of `writer`, and its node.
-    async fn first_engine(&self) -> (String, Pod) {
+    pub(super) async fn first_engine(&self) -> (String, Pod) {
         eventually("the engine serves", async || self.serving("writer").await.into_iter().next())
             .await
     }
 
     /// So many engines of `writer` serve on `node`, and the one on the node that goes has ended before that does.
-    async fn leaves_to(&self, node: &str, engines: usize, doomed: &Pod) {
+    pub(super) async fn leaves_to(&self, node: &str, engines: usize, doomed: &Pod) {
         eventually("others serve, and the doomed engine has ended", async || {
             let pods = self.pods("flexinfer.ai/model=writer").await;
             let gone = pods.iter().all(|pod| pod.name_any() != doomed.name_any());
@@ -129,14 +139,14 @@ fn weights() -> Vec<u8> {
     next.take(LENGTH).collect()
 }
 
-fn on(node: &str) -> Value {
+pub(super) fn on(node: &str) -> Value {
     json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": node } } })
 }
 
 #[tokio::test]
 async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_their_model() {
     let installed = installed(&["agent.probeInterval=1s".to_owned()]).await;
-    installed.has_weights().await;
+    installed.has_weights("ReadWriteMany").await;
     let mut writer = model(
         "writer",
         &json!({
@@ -178,14 +188,14 @@ async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_t
 }
 
 /// Somebody who asks a model for streams all the time, and counts.
-struct Caller {
+pub(super) struct Caller {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     task: JoinHandle<Vec<String>>,
 }
 
 impl Caller {
-    fn start(gateway: SocketAddr, model: &'static str) -> Self {
+    pub(super) fn start(gateway: SocketAddr, model: &'static str) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (stops, counts) = (Arc::clone(&stop), Arc::clone(&answered));
         let task = tokio::spawn(async move {
@@ -204,7 +214,7 @@ impl Caller {
     }
 
     /// Waits for so many answers more.
-    async fn gets(&self, more: usize) {
+    pub(super) async fn gets(&self, more: usize) {
         let wanted = self.answered.load(Ordering::SeqCst) + more;
         eventually("answers come", async || {
             (self.answered.load(Ordering::SeqCst) >= wanted).then_some(())
@@ -213,7 +223,7 @@ impl Caller {
     }
 
     /// What went wrong until now.
-    async fn leaves(self) -> Vec<String> {
+    pub(super) async fn leaves(self) -> Vec<String> {
         self.stop.store(true, Ordering::SeqCst);
         self.task.await.unwrap()
     }
@@ -227,7 +237,7 @@ async fn made(engine: SocketAddr) -> f64 {
 }
 
 /// A model of so many quick engines.
-fn writer(replicas: u32) -> Value {
+pub(super) fn writer(replicas: u32) -> Value {
     let spec = json!({
         "backend": "simulator",
         "config": { "args": ["--time-per-token=1ms", "--time-to-first-token=1ms"] },
