@@ -41,6 +41,8 @@ pub struct Effective {
     pub min_replicas: u32,
     /// The most engines that load may ask for; never below `min_replicas`, never zero.
     pub max_replicas: u32,
+    /// The annotation `flexinfer.ai/autoscaler: external`: how many engines there are is somebody else's to say.
+    pub scaled_elsewhere: bool,
     /// How long nothing may be in flight before the model goes to sleep.
     pub idle_timeout: Duration,
     /// `serverless.coldStartTimeout`, if the Model says one.
@@ -148,6 +150,7 @@ impl Effective {
             drain_limit: gpu.drain_timeout.map_or_else(|| backend.drain_limit(), Into::into),
             min_replicas,
             max_replicas,
+            scaled_elsewhere: scaled_elsewhere(model),
             idle_timeout: idle.map_or_else(|| backend.idle_timeout(), Into::into),
             cold_start_timeout: serverless.cold_start_timeout.map(Into::into),
             startup_limit: backend.startup_limit(config),
@@ -200,6 +203,12 @@ fn max_concurrency(config: Config<'_>) -> Result<Option<u32>, Complaint> {
         )),
         slots => Ok(slots),
     }
+}
+
+/// Whether another autoscaler says how many engines there are.
+pub(crate) fn scaled_elsewhere(model: &Model) -> bool {
+    let annotations = model.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(keys::AUTOSCALER)).is_some_and(|who| who == "external")
 }
 
 fn max_queue(model: &Model) -> Result<Option<u32>, Complaint> {

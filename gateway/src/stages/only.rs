@@ -77,5 +77,6 @@ fn has_one(parts: &Parts, target: &Target) -> bool {
 fn can_be_several(parts: &Parts, target: &Target) -> bool {
     let model = &target.served.effective;
     let engines = parts.dispatch.engines(&model.id);
-    engines.is_some_and(|engines| engines.len() > 1 || model.max_replicas > 1)
+    let may_be = model.max_replicas > 1 || model.scaled_elsewhere;
+    engines.is_some_and(|engines| engines.len() > 1 || may_be)
 }

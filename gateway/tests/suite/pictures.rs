@@ -8,7 +8,9 @@ use flexinfer_testkit::simulator::Running;
 use flexinfer_testkit::websocket::Socket;
 use serde_json::json;
 
-use crate::sessions::{ask, gateway, gateway_to_one, graph, replica, replicas, spread_over};
+use crate::sessions::{
+    ask, gateway, gateway_of, gateway_to_one, graph, replica, replicas, spread_over,
+};
 use crate::world::{BOUND, World};
 use flexinfer_core::routing::Strategy;
 
@@ -252,6 +254,14 @@ async fn the_only_engine_of_a_model_is_asked_for_every_picture() {
             assert_eq!(code(&answer), (404, None), "the engine says so: {}", answer.text());
         }
     }
+}
+
+#[tokio::test]
+async fn http_22_of_engines_that_somebody_else_scales_none_is_the_only_one() {
+    let engines = replicas(1).await;
+    let world = gateway_of(&engines[0], |effective| effective.scaled_elsewhere = true);
+    spread_over(&world, &engines);
+    assert_eq!(code(&get(&world, VIEW).await), (404, Some("picture_unknown")));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use flexinfer_core::effective::Effective;
 use flexinfer_core::fleet::Served;
 use flexinfer_core::routing::Strategy;
 use flexinfer_testkit::client::request;
@@ -41,8 +42,13 @@ pub(crate) fn gateway(engines: &[Running]) -> World {
 
 /// A gateway before one engine without a name, as in local mode, of a model that may have `most` on a cluster.
 pub(crate) fn gateway_to_one(engine: &Running, most: usize) -> World {
+    gateway_of(engine, |effective| effective.max_replicas = u32::try_from(most).unwrap())
+}
+
+/// A gateway before one engine without a name, of a model of which this is said.
+pub(crate) fn gateway_of(engine: &Running, say: impl FnOnce(&mut Effective)) -> World {
     let mut effective = model("painter", None).effective;
-    effective.max_replicas = u32::try_from(most).unwrap();
+    say(&mut effective);
     World::new(engine.addr, vec![Served::new(effective, "comfyui", "", 0)])
 }
 

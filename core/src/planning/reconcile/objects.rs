@@ -1,7 +1,6 @@
 //! The objects of one member, or what keeps them from being drawn.
 
 use flexinfer_crds::conditions::{ConditionReason, ConditionType};
-use flexinfer_crds::keys;
 use flexinfer_crds::model::{GpuStatus, Vendor as Named};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -172,9 +171,7 @@ pub(super) fn kept(member: &Seen<'_>, replicas: u32) -> WantedEngine {
 
 /// Whether another autoscaler says how many replicas there are.
 pub(super) fn scaled_elsewhere(member: &Seen<'_>) -> bool {
-    let annotations = member.model.metadata.annotations.as_ref();
-    let autoscaler = annotations.and_then(|all| all.get(keys::AUTOSCALER));
-    autoscaler.is_some_and(|who| who == "external")
+    crate::effective::scaled_elsewhere(member.model)
 }
 
 fn complained(complaints: &[Complaint]) -> Option<Obstacle> {
