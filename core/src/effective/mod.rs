@@ -138,7 +138,6 @@ impl Effective {
         let serverless = spec.serverless.clone().unwrap_or_default();
         let litellm = spec.litellm.clone().unwrap_or_default();
         let (min_replicas, max_replicas) = replicas(&serverless);
-        let idle = serverless.idle_timeout;
         Ok(Self {
             generation,
             group,
@@ -151,7 +150,7 @@ impl Effective {
             min_replicas,
             max_replicas,
             scaled_elsewhere: scaled_elsewhere(model),
-            idle_timeout: idle.map_or_else(|| backend.idle_timeout(), Into::into),
+            idle_timeout: idle_timeout(&serverless, backend),
             cold_start_timeout: serverless.cold_start_timeout.map(Into::into),
             startup_limit: backend.startup_limit(config),
             preload: preload && !shared,
@@ -172,6 +171,10 @@ impl Effective {
             id,
         })
     }
+}
+
+fn idle_timeout(serverless: &Serverless, backend: Backend) -> Duration {
+    serverless.idle_timeout.map_or_else(|| backend.idle_timeout(), Into::into)
 }
 
 fn name_of(model: &Model) -> Result<&str, Complaint> {
