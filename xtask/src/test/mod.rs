@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::new(arguments.only.clone());
     steps.run("prerequisites", |_| prerequisites::ensure(&prerequisites::BUILD));
     steps.command("format", program::cargo().args(["fmt", "--all", "--check"]));
-    steps.command("lints", &mut lints());
+    steps.command("lints", &mut lints(&["--all-targets"]));
+    steps.command("lints of the tests on a cluster", &mut lints(&["--test", "suite"]));
     steps.run("arrows, files, links", |_| check::run());
     steps.run("Rust tests", |counts| tests(counts, |again| Ok(workspace_tests(again))));
     clients::steps(&mut steps);
@@ -75,9 +76,10 @@ fn node_test(name: &str) -> std::process::Command {
     test
 }
 
-fn lints() -> std::process::Command {
+/// Of these targets. All of them are not those that a plain `cargo test` leaves alone.
+fn lints(targets: &[&str]) -> std::process::Command {
     let mut clippy = program::cargo();
-    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    clippy.args(["clippy", "--workspace"]).args(targets).args(["--", "-D", "warnings"]);
     clippy
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Registry {
     /// The artifact's digest.
     pub(super) digest: String,
     _front: Origin,
-    _registry: Child,
+    _program: Child,
 }
 
 impl Registry {
@@ -59,7 +59,7 @@ impl Registry {
             front: front.url().trim_start_matches("http://").to_owned(),
             digest,
             _front: front,
-            _registry: registry,
+            _program: registry,
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::process::Child;
 use tokio::sync::Notify;
 
 use crate::controller::{Desk, simulated};
-use crate::middleman::{Middleman, Treatment};
+use crate::middleman::{Call, Middleman, Treatment};
 use crate::shared::eventually;
 
 /// At which write of the lease the first one dies.
@@ -32,6 +32,10 @@ async fn until_held_by(desk: &Desk, name: &str) {
         holder(desk).await.filter(|holder| holder.starts_with(name))
     })
     .await;
+}
+
+fn is_lease(call: &Call) -> bool {
+    call.writes() && call.path.contains("/leases")
 }
 
 fn terminate(child: &Child) {
@@ -59,20 +63,22 @@ async fn killed_while(point: Point, carried_out: bool) {
         }
     };
     let again = stop.clone();
-    middleman.rule(move |call| match call.writes() && call.path.contains("/leases") {
-        true => stop(&mut passed, pass_first),
-        false => Treatment::Pass,
-    });
+    middleman.rule(
+        move |call| {
+            if is_lease(call) { stop(&mut passed, pass_first) } else { Treatment::Pass }
+        },
+    );
     let leads = ["--leader-elect", "--pod-name"];
     let kubeconfig = middleman.kubeconfig();
     let mut first = desk.controller_by(&kubeconfig, &[&leads[..], &["first"]].concat());
     if point == Point::GivingUp {
         until_held_by(&desk, "first").await;
         let mut passed = 0;
-        middleman.rule(move |call| match call.writes() && call.path.contains("/leases") {
-            true => again(&mut passed, 0),
-            false => Treatment::Pass,
-        });
+        middleman.rule(
+            move |call| {
+                if is_lease(call) { again(&mut passed, 0) } else { Treatment::Pass }
+            },
+        );
         terminate(&first);
     }
     reached.notified().await;

@@ -154,7 +154,7 @@ impl Moment {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queue_09_whoever_asks_just_when_a_model_falls_asleep_is_served() {
-    let around = [IDLE - Duration::from_secs(2), IDLE - Duration::from_secs(1), IDLE];
+    let around = [2, 1, 0].map(|early| IDLE.saturating_sub(Duration::from_secs(early)));
     let around = around.into_iter().chain([IDLE + Duration::from_secs(1)]).map(Moment::After);
     let moments = around.chain([Moment::Draining, Moment::Zero, Moment::Terminating]);
     let moments: Vec<Moment> = moments.collect();

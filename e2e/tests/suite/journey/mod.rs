@@ -4,7 +4,7 @@ mod person;
 
 use person::Person;
 
-const MODEL: &str = r#"
+const MODEL: &str = r"
 apiVersion: inference.flexinfer.ai/v1alpha2
 kind: Model
 metadata:
@@ -18,7 +18,7 @@ spec:
     idleTimeout: 6s
   config:
     loadTime: 1500ms
-"#;
+";
 
 #[tokio::test]
 async fn from_helm_install_to_helm_uninstall() {

@@ -1,5 +1,6 @@
 //! Somebody with Helm, kubectl and OpenAI's client before an empty cluster.
 
+use std::fmt::Write as _;
 use std::process::Stdio;
 
 use flexinfer_crds::Model;
@@ -192,7 +193,7 @@ impl Person {
                 let log = std::fs::read_to_string(&path).unwrap_or_default();
                 let lines: Vec<&str> = log.lines().collect();
                 let last = lines[lines.len().saturating_sub(20)..].join("\n");
-                text.push_str(&format!("--- {}\n{last}\n", path.display()));
+                let _ = writeln!(text, "--- {}\n{last}", path.display());
             }
         }
         text

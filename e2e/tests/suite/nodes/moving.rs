@@ -115,7 +115,7 @@ impl Installed {
     }
 
     /// What the flash loader last said about where the weights came from, in bytes from other nodes.
-    fn from_peers(&self) -> Vec<usize> {
+    fn told_from_peers(&self) -> Vec<usize> {
         let said = self.said("flash-loader");
         let told = said.lines().filter_map(|line| line.split_once("from_peers")?.1.get(1..));
         let number = |text: &str| {
@@ -162,7 +162,7 @@ async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_t
     installed.asks("writer").await;
     let copy = installed.copy_on("first").join("llama/model.bin");
     assert!(std::fs::read(&copy).unwrap() == weights(), "another copy than the claim's");
-    assert_eq!(installed.from_peers(), [0]);
+    assert_eq!(installed.told_from_peers(), [0]);
     assert!(!installed.copy_on("second").exists());
 
     installed.patch("writer", &on("second")).await;
@@ -174,7 +174,7 @@ async fn weights_go_from_a_claim_to_memory_from_there_to_another_node_and_with_t
     installed.asks("writer").await;
     let copy = installed.copy_on("second").join("llama/model.bin");
     assert!(std::fs::read(&copy).unwrap() == weights(), "another copy than the claim's");
-    let given = installed.from_peers().into_iter().max();
+    let given = installed.told_from_peers().into_iter().max();
     assert_eq!(given, Some(LENGTH + 2), "{}", installed.said("flash-loader"));
     let one = json!(["second"]);
     let there = |model: &Value| model["status"]["cache"]["nodes"] == one;

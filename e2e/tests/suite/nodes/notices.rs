@@ -101,19 +101,19 @@ async fn a_quota_without_room_for_another_engine_is_told_and_an_edit_ends_the_ol
     alone["spec"]["gpu"] = json!({ "count": 1 });
     installed.apply(&alone).await;
     let (node, engine) = installed.first_engine().await;
-    let now = installed.pods("").await.len();
+    let now = installed.pods("").await.len().to_string();
     installed
         .apply(&json!({
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": { "name": "full" },
-            "spec": { "hard": { "pods": now.to_string() } },
+            "spec": { "hard": { "pods": now } },
         }))
         .await;
     eventually("the quota is in force", async || {
         let quota = installed.kubectl(&["get", "resourcequota", "full", "--output=json"], "").await;
         let quota: Value = serde_json::from_str(&quota).unwrap();
-        (quota["status"]["used"]["pods"] == now.to_string()).then_some(())
+        (quota["status"]["used"]["pods"] == now).then_some(())
     })
     .await;
     installed.loses(&cloud, &node).await;
