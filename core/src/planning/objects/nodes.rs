@@ -28,6 +28,14 @@ impl Blueprint<'_> {
             && (*count == 0 || node.vendors().contains(vendor))
     }
 
+    /// Whether the Model names a label that `node` has with another value: it is another that is wanted, and not one
+    /// whose labels are away.
+    pub(in crate::planning) fn names_another_than(&self, node: &Offer) -> bool {
+        let differs =
+            |(key, value): (&String, &String)| node.labels.get(key).is_some_and(|has| has != value);
+        self.model.spec.node_selector.iter().any(differs)
+    }
+
     /// Whether engines hang on a claim that one node at a time can use (K8S-16).
     pub(crate) fn on_one_node(&self) -> bool {
         matches!(self.weights.held, Held::Claim { .. }) && !self.on_many_nodes

@@ -22,7 +22,8 @@ use crate::planning::time::moment;
 use crate::planning::writing::Part;
 
 /// How long a node must have been none that the model may run on before its copy goes: labels and what a node offers are
-/// away for a moment when whoever writes them starts anew.
+/// away for a moment when whoever writes them starts anew. Of what is there with another value than the Model names, no
+/// return is waited for.
 const UNSUITED_FOR: Duration = Duration::from_secs(300);
 
 /// The copies of one member.
@@ -59,7 +60,9 @@ pub(super) fn copies(
     let unsuited: BTreeMap<_, _> =
         unsuited.map(|node| (node.name.clone(), since(&node.name))).collect();
     let for_long = |node: &Offer| {
-        unsuited.get(&node.name).is_some_and(|since| observed.now >= *since + UNSUITED_FOR)
+        let lasts = |since: &Moment| observed.now >= *since + UNSUITED_FOR;
+        let since = unsuited.get(&node.name);
+        since.is_some_and(|since| lasts(since) || blueprint.names_another_than(node))
     };
     let unneeded = |node: &Offer| {
         // A Job would wait there for as long as the node is away, and one more with each edit. The memory of a machine

@@ -78,6 +78,19 @@ fn a_copy_on_a_node_that_the_model_has_left_goes_once_it_serves_elsewhere_for_so
 }
 
 #[test]
+fn a_copy_on_a_node_that_the_model_names_no_more_goes_as_soon_as_it_serves_elsewhere() {
+    let named = |name: &str| [("kubernetes.io/hostname".to_owned(), name.to_owned())];
+    let mut model = edited(serving_from_memory(), |spec| spec.node_selector = named("b").into());
+    for node in &mut model.nodes {
+        node.labels.extend(named(&node.name.clone()));
+    }
+    model.pods.clear();
+    assert_eq!(looked_at(&mut model, 0).jobs, [], "another node may get it from there");
+    model.pods = vec![keeping_on("b")];
+    assert_eq!(looked_at(&mut model, 1).jobs.len(), 1);
+}
+
+#[test]
 fn a_copy_stays_where_what_a_node_says_of_itself_is_away_for_a_moment() {
     let mut model = serving_from_memory();
     model.pods = vec![keeping_on("b")];
