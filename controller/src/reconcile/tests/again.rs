@@ -30,8 +30,8 @@ async fn a_deployment_of_which_only_the_trial_is_taken_is_tried_ever_less_often(
     assert!(scene.server.trials("deployments/m") >= 1, "it was never tried");
 }
 
-#[tokio::test]
-async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
+/// The Model is being deleted, and the watch has told of it.
+fn with_a_model_that_goes() -> Scene {
     let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
     let mut deleted = model("m", &json!({ "backend": "simulator" }));
     let now = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
@@ -39,6 +39,12 @@ async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
     deleted.metadata.resource_version = Some("2".to_owned());
     scene.server.put("models/m", serde_json::to_value(&deleted).unwrap());
     scene.world.saw_model(deleted);
+    scene
+}
+
+#[tokio::test]
+async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
+    let scene = with_a_model_that_goes();
     scene.server.rule(|call| call.writes("models/m").then(|| refusal(403, "Forbidden", "kept")));
     let (tries, most) = tries(&scene, "models/m").await;
     assert!(tries <= most, "{tries} times");
@@ -53,13 +59,7 @@ async fn a_finalizer_that_may_not_be_removed_is_tried_ever_less_often() {
 
 #[tokio::test]
 async fn a_model_that_is_let_go_does_not_come_back_with_the_servers_answer() {
-    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
-    let mut deleted = model("m", &json!({ "backend": "simulator" }));
-    let now = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-    deleted.metadata.deletion_timestamp = Some(now);
-    deleted.metadata.resource_version = Some("2".to_owned());
-    scene.server.put("models/m", serde_json::to_value(&deleted).unwrap());
-    scene.world.saw_model(deleted);
+    let scene = with_a_model_that_goes();
     // The watch tells of the end before the answer to the write comes that was it.
     let world = Arc::clone(&scene.world);
     scene.server.rule(move |call| {

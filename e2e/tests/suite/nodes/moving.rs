@@ -139,7 +139,7 @@ fn weights() -> Vec<u8> {
     next.take(LENGTH).collect()
 }
 
-pub(super) fn on(node: &str) -> Value {
+fn on(node: &str) -> Value {
     json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": node } } })
 }
 
@@ -246,6 +246,13 @@ pub(super) fn writer(replicas: u32) -> Value {
     model("writer", &spec)
 }
 
+/// A model of one quick engine, which only the first node may run.
+pub(super) fn pinned() -> Value {
+    let mut pinned = writer(1);
+    pinned["spec"]["nodeSelector"] = on("first")["spec"]["nodeSelector"].clone();
+    pinned
+}
+
 #[tokio::test]
 async fn a_spot_notice_moves_traffic_away_before_the_pod_dies() {
     let cloud = Cloud::start().await;
@@ -305,9 +312,7 @@ async fn the_only_engine_of_a_model_is_replaced_before_its_node_is_taken() {
 async fn an_engine_that_can_be_replaced_nowhere_serves_on_while_its_node_is_taken() {
     let cloud = Cloud::start().await;
     let installed = installed_in(&cloud).await;
-    let mut pinned = writer(1);
-    pinned["spec"]["nodeSelector"] = on("first")["spec"]["nodeSelector"].clone();
-    installed.apply(&pinned).await;
+    installed.apply(&pinned()).await;
     let (node, engine) = installed.first_engine().await;
     let caller = Caller::start(installed.gateway().await, "writer");
     caller.gets(20).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cloud::Cloud;
 use super::installed::Installed;
-use super::moving::{Caller, NODES, installed_in, on, writer};
+use super::moving::{Caller, NODES, installed_in, pinned, writer};
 use crate::shared::eventually;
 
 impl Installed {
@@ -35,9 +35,7 @@ impl Installed {
 async fn a_notice_that_passes_leaves_the_engine_where_it_is() {
     let cloud = Cloud::start().await;
     let installed = installed_in(&cloud).await;
-    let mut pinned = writer(1);
-    pinned["spec"]["nodeSelector"] = on("first")["spec"]["nodeSelector"].clone();
-    installed.apply(&pinned).await;
+    installed.apply(&pinned()).await;
     let (node, engine) = installed.first_engine().await;
     let caller = Caller::start(installed.gateway().await, "writer");
     installed.loses(&cloud, &node).await;
