@@ -69,7 +69,7 @@ impl Pool {
         let limit = self.terms.max_queue.unwrap_or(self.policy.max_queue);
         if self.waiting.turn_away(ticket, limit) {
             self.wishes.forget(ticket);
-            if calls && self.waiting.is_empty() {
+            if calls && self.calling() == 0 {
                 self.ask(now);
             }
             let rejection = Rejection::QueueFull { model, limit };

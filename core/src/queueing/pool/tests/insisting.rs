@@ -80,6 +80,12 @@ fn what_is_gone_with_its_holder_is_told_at_once_and_wakes_nobody() {
         for booking in busy {
             world.finish(booking);
         }
+        let free = world.insist("a");
+        assert_eq!(
+            world.code(free),
+            Some("maker_gone"),
+            "{name}: another with a free slot is asked"
+        );
         world.arrived();
         world.pass(secs(100));
         assert_calls_nobody(&world);
@@ -112,4 +118,17 @@ fn a_cold_model_is_not_woken_for_what_only_an_engine_had_that_is_gone() {
     assert_calls_nobody(&world);
     let waking = world.ask();
     assert_eq!((world.code(waking), world.reports().len()), (Some("queue_full"), 1));
+}
+
+#[test]
+fn who_is_turned_away_behind_those_who_insist_wakes_the_model_all_the_same() {
+    let mut world = World::serving(Terms { max_queue: Some(1), ..terms() }, &["a"]);
+    world.act(|pool, now| pool.list(now, vec![fallen("a")]));
+    let picture = world.insist("a");
+    assert_eq!(world.code(picture), None);
+    let other = world.ask();
+    assert_eq!(world.code(other), Some("queue_full"));
+    world.arrived();
+    world.pass(secs(5));
+    assert_eq!(world.reports().last().map(|report| report[1]), Some(1), "nobody asks for it");
 }
