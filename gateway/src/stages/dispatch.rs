@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::poll;
 use pingora_proxy::Session;
 
-use super::{Stop, tie};
+use super::Stop;
 use crate::context::Context;
 use crate::queues::Booking;
 use crate::server::Line;
@@ -42,7 +42,6 @@ pub(crate) async fn dispatch(
         target.series.refused();
     }
     let booking = booked?;
-    tie::met(context, &booking)?;
     let attempt = &mut context.attempt;
     let endpoint = booking.endpoint.as_ref();
     target.series.routed(attempt.strategy, attempt.wish.key.as_ref(), endpoint);

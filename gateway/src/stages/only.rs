@@ -12,7 +12,7 @@ use crate::context::Target;
 use crate::parts::Parts;
 use crate::pictures::Teller;
 
-/// The engine that has what is asked for, which is there; `None` where whoever is asked may have it. `marked` is the one
+/// The engine that has what is asked for, which may be gone; `None` where whoever is asked may have it. `marked` is the one
 /// whose mark the client brought, if it is still there.
 pub(super) fn holder(
     parts: &Parts,
@@ -40,14 +40,10 @@ pub(super) fn holder(
             None => None,
         },
     };
-    match known {
-        // Nothing is woken to learn that.
-        Some(engine) if !is_there(parts, target, &engine) => Err(gone()),
-        None if must_be_known(parts, target, &only.known_by) => {
-            Err(Rejection::PictureUnknown { file: what() })
-        }
-        known => Ok(known),
+    if known.is_none() && must_be_known(parts, target, &only.known_by) {
+        return Err(Rejection::PictureUnknown { file: what() });
     }
+    Ok(known)
 }
 
 /// Whether nobody is asked for what nobody is known to have. Any engine may be asked for a job, and the only one for a
@@ -58,12 +54,6 @@ fn must_be_known(parts: &Parts, target: &Target, known_by: &KnownBy) -> bool {
         KnownBy::Moved(_) => true,
         _ => can_be_several(parts, target),
     }
-}
-
-/// Whether the model has this engine, ready or not.
-fn is_there(parts: &Parts, target: &Target, engine: &EndpointId) -> bool {
-    let engines = parts.dispatch.engines(&target.served.effective.id);
-    engines.is_some_and(|engines| engines.contains(engine))
 }
 
 /// Whether the model has one engine at a time, which is asked for everything, as if nothing stood before it. Of one that

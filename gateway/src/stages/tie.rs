@@ -24,7 +24,6 @@ use pingora_proxy::Session;
 use super::{aside, marks, only, read, receive};
 use crate::context::{Body, Context, Retry, Stored, Target};
 use crate::parts::Parts;
-use crate::queues::Booking;
 use crate::replay::Whose;
 
 /// A request that is tied.
@@ -150,17 +149,6 @@ fn owner(session: &Session, context: &Context) -> String {
         Some(Whose::Caller(name)) => name.to_string(),
         Some(Whose::Peer(network)) => network.to_string(),
         None => String::new(),
-    }
-}
-
-/// A slot was booked. What one engine alone has is not asked of another, which is booked when that one is gone.
-pub(crate) fn met(context: &Context, booking: &Booking) -> Result<(), Rejection> {
-    let Some(tied) = &context.attempt.tied else { return Ok(()) };
-    match &tied.tie.only {
-        Some(only) if tied.holder.is_some() && tied.holder != booking.endpoint => {
-            Err(Rejection::MakerGone { what: only.what.clone() })
-        }
-        _ => Ok(()),
     }
 }
 

@@ -151,6 +151,20 @@ impl Desk {
         }
     }
 
+    /// What only an engine had that is gone is told to be so, as on a cluster.
+    fn forsakes(&self, wish: &Wish) -> Result<(), Rejection> {
+        let Some((holder, what)) = wish.holder.as_ref().zip(wish.insists.as_ref()) else {
+            return Ok(());
+        };
+        let roster = self.roster.lock();
+        match roster.as_ref() {
+            Some(roster) if roster.members().all(|id| id != holder) => {
+                Err(Rejection::MakerGone { what: what.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Waits while the only one that will do takes no requests.
     async fn wait_for_holder(&self, wish: &Wish) {
         let Some(holder) = wish.holder.as_ref().filter(|_| wish.insists.is_some()) else { return };
@@ -221,9 +235,11 @@ impl Dispatch for Counter {
             let mut open = desk.open.subscribe();
             let _ = open.wait_for(|open| *open).await;
             drop(waiting);
+            desk.forsakes(&wish)?;
             desk.booked.fetch_add(1, Ordering::SeqCst);
             desk.wishes.lock().push(wish.clone());
             desk.wait_for_holder(&wish).await;
+            desk.forsakes(&wish)?;
             if let Some(booking) = desk.chosen(&served, &wish) {
                 return Ok(booking);
             }
