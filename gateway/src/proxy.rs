@@ -275,6 +275,10 @@ impl ProxyHttp for Proxy {
         context: &mut Box<Context>,
     ) {
         account::account(&self.parts, session, context, error);
+        if let Some(left) = sessions::left(context) {
+            // Boxed, since no other request has to have room for it.
+            Box::pin(sessions::linger(session, left)).await;
+        }
     }
 
     /// Failures are told by the access log and the metrics, once.

@@ -11,10 +11,12 @@ use flexinfer_core::rejection::Rejection;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use super::limit;
 use crate::context::Context;
 use crate::metrics::Outcome;
+use crate::server::Line;
 
 /// The code of a session's end that a rule of the server's asks for.
 const POLICY: u16 = 1008;
@@ -30,6 +32,8 @@ pub(crate) struct Realtime {
     client: Frames,
     /// When the client was told that it ends.
     ended: Option<Instant>,
+    /// Whether the client has ended its side.
+    answered: bool,
 }
 
 impl Realtime {
@@ -77,17 +81,35 @@ pub(crate) fn follow(
 /// Keeps from the engine what a client says after it was told the end, and cuts it off when it has answered that or has
 /// had its time.
 pub(crate) fn hear(piece: &mut Option<Bytes>, context: &mut Context) -> Result<()> {
-    let Some((realtime, said)) = context.answer.session.as_mut().zip(piece.as_mut()) else {
+    let speaks = limit::switched(context);
+    let Some(realtime) = &mut context.answer.session else { return Ok(()) };
+    let Some(said) = piece else {
+        realtime.answered |= speaks;
         return Ok(());
     };
-    let mut answered = false;
-    realtime.client.look(said, |part| answered |= part == Part::Close);
+    let Realtime { client, answered, .. } = &mut **realtime;
+    client.look(said, |part| *answered |= part == Part::Close);
     let Some(told) = realtime.ended else { return Ok(()) };
-    if answered || told.elapsed() >= FAREWELL {
+    if realtime.answered || told.elapsed() >= FAREWELL {
         return over();
     }
     *said = Bytes::new();
     Ok(())
+}
+
+/// How long a client that was told the end has yet to end its side, where its engine has hung up meanwhile.
+pub(crate) fn left(context: &Context) -> Option<Duration> {
+    let realtime = context.answer.session.as_ref().filter(|realtime| !realtime.answered)?;
+    FAREWELL.checked_sub(realtime.ended?.elapsed())
+}
+
+/// Leaves the connection open for as long as that, unless the client is gone: to close it while something of the client's
+/// is unread resets it, which may take the end from the client.
+pub(crate) async fn linger(session: &mut Session, left: Duration) {
+    session.downstream_session.shutdown().await;
+    let line = Line::of(&session.downstream_session);
+    // Whoever has not gone by then has had its time.
+    let _ = timeout(left, line.hung_up()).await;
 }
 
 fn over() -> Result<()> {

@@ -228,6 +228,32 @@ async fn a_realtime_session_that_was_told_its_end_is_over_soon() {
     }
 }
 
+/// An engine that hangs up behind its last message takes the end from nobody: a client that is still speaking is not
+/// cut off before it had its time to read that.
+#[tokio::test]
+async fn a_realtime_session_is_told_its_end_though_its_engine_hangs_up() {
+    let engine = AtHead::start(|_, mut socket| async move {
+        socket.write_all(SWITCHING).await?;
+        socket.read_exact(&mut [0; HI.len()]).await?;
+        socket.write_all(&done(500_000, 500_000)).await
+    });
+    let engine = engine.await.unwrap();
+    let rules = limited("tokensPerMinute: 100");
+    let world = World::ruled(engine.address, vec![model("m", None)], rules);
+    let mut client = open(&world).await;
+    client.send(HI).await.unwrap();
+    let heard = client.rest(BOUND).await.expect("nothing more will come");
+    assert!(heard.ends_with(END), "{}", String::from_utf8_lossy(&heard));
+    let since = Instant::now();
+    while client.send(HI).await.is_ok() {
+        assert!(since.elapsed() < BOUND, "it goes on for ever");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (lasted, silent) = (since.elapsed(), lasts("silent", &[], false).await);
+    assert!(lasted * 2 > silent, "it was cut off after {lasted:?} of {silent:?}");
+    assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
 #[tokio::test]
 async fn a_realtime_session_whose_engine_tells_no_usage_is_limited_too() {
     let (engine, _) = engine(vec![message("delta").repeat(400)]).await;
