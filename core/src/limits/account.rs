@@ -250,13 +250,14 @@ pub(super) fn refusal(
     now: Moment,
 ) -> Option<Limited> {
     if rate.units == 0 {
-        return Some(Limited { scope, unit, limit: 0, left: 0, retry_in: None });
+        return Some(Limited { scope, unit, limit: 0, rate: Some(rate), left: 0, retry_in: None });
     }
     let wait = bucket.wait(rate, units, now);
     (!wait.is_zero()).then(|| Limited {
         scope,
         unit,
         limit: rate.burst,
+        rate: Some(rate),
         left: bucket.left(rate, now),
         retry_in: Some(wait),
     })
@@ -269,6 +270,7 @@ fn beside(scope: Scope, most: Option<u32>, running: u32) -> Option<Limited> {
         scope,
         unit: Unit::Concurrent,
         limit,
+        rate: None,
         left: 0,
         retry_in,
     })

@@ -73,7 +73,8 @@ mod tests {
 
     fn limited(unit: Unit, milliseconds: u64) -> Vec<(&'static str, Bytes)> {
         let retry_in = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
-        limited_headers(&Limited { scope: Scope::PerCaller, unit, limit: 5, left: 2, retry_in })
+        let scope = Scope::PerCaller;
+        limited_headers(&Limited { scope, unit, limit: 5, rate: None, left: 2, retry_in })
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub struct Limited {
     pub unit: Unit,
     /// The limit: units at once.
     pub limit: u32,
+    /// How fast they come back, where it is one over time.
+    pub rate: Option<Rate>,
     /// What is left of it.
     pub left: u64,
     /// How long until enough is there again; `None` where the limit is zero and waiting does not help.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Rejection;
-use crate::limits::{Limited, Scope, Unit};
+use crate::limits::{Limited, Rate, Scope, Unit};
 
 /// The longest piece of a request that an answer repeats, in characters.
 const LONGEST_ECHO: usize = 120;
@@ -265,13 +265,35 @@ struct Amount<'a>(&'a Limited);
 
 impl fmt::Display for Amount<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = self.0.limit;
-        match (limit, self.0.unit) {
-            (0, Unit::Requests | Unit::Concurrent) => formatter.write_str("no requests"),
-            (0, Unit::Tokens) => formatter.write_str("no tokens"),
-            (_, Unit::Requests) => write!(formatter, "no more requests now ({limit} at once)"),
-            (_, Unit::Concurrent) => write!(formatter, "{limit} requests at the same time"),
-            (_, Unit::Tokens) => write!(formatter, "no more tokens now ({limit} a minute)"),
+        let Limited { unit, limit, rate, left, .. } = *self.0;
+        match (limit, unit, rate) {
+            (0, Unit::Tokens, _) => formatter.write_str("no tokens"),
+            (0, ..) => formatter.write_str("no requests"),
+            (_, Unit::Tokens, Some(rate)) => {
+                let (tokens, period) = (rate.units, Period(rate));
+                write!(formatter, "{tokens} tokens {period} of each model, and {left} are left now")
+            }
+            (_, Unit::Requests, Some(rate)) => {
+                let (requests, period) = (rate.units, Period(rate));
+                write!(
+                    formatter,
+                    "{requests} requests {period} ({limit} at once), and none is left now"
+                )
+            }
+            _ => write!(formatter, "{limit} requests at the same time"),
+        }
+    }
+}
+
+/// In which time a rate's units come back: `a minute`.
+struct Period(Rate);
+
+impl fmt::Display for Period {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.period.as_secs() {
+            1 => formatter.write_str("a second"),
+            60 => formatter.write_str("a minute"),
+            _ => write!(formatter, "each {}", Span(self.0.period)),
         }
     }
 }

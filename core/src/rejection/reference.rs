@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 use super::{Rejection, RejectionName};
 use crate::activation::{Failure, Reason};
 use crate::ids::ModelId;
-use crate::limits::{Excess, Limited, Scope, Unit};
+use crate::limits::{Excess, Limited, Rate, Scope, Unit};
 
 const INTRODUCTION: &str = "\
 # Answers the gateway gives by itself
@@ -156,6 +156,7 @@ fn example_of_limiting(name: RejectionName) -> Rejection {
         scope: Scope::PerCaller,
         unit: Unit::Tokens,
         limit: 10_000,
+        rate: Some(Rate::per_minute(10_000, 10_000)),
         left: 120,
         retry_in: Some(Duration::from_millis(3400)),
     };
@@ -180,6 +181,7 @@ fn example_of_limiting(name: RejectionName) -> Rejection {
             limited: Limited {
                 unit: Unit::Concurrent,
                 limit: 0,
+                rate: None,
                 left: 0,
                 retry_in: None,
                 ..limited

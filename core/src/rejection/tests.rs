@@ -8,6 +8,7 @@ use super::reference::examples;
 use super::{Rejection, RejectionName, reference_page};
 use crate::activation::{Failure, Reason};
 use crate::ids::ModelId;
+use crate::limits::{Limited, Rate, Scope, Unit};
 
 #[test]
 fn route_03_clients_try_again_only_where_it_helps() {
@@ -70,6 +71,34 @@ fn a_failure_that_is_tried_again_says_when() {
         retry_in: Some(Duration::from_secs(10)),
     };
     assert_eq!(failed.retry_after(), Some(Duration::from_secs(10)));
+}
+
+#[test]
+fn the_limit_that_was_reached_is_named_with_its_number() {
+    let said = |scope, unit, limit, rate| {
+        let retry_in = Some(Duration::from_secs(2));
+        Rejection::from(Limited { scope, unit, limit, rate, left: 0, retry_in }).message()
+    };
+    for (limited, message) in [
+        (
+            said(Scope::PerCaller, Unit::Requests, 10, Some(Rate::per_second(5, 10))),
+            "this API key may have 5 requests a second (10 at once), and none is left now; try again in 2s",
+        ),
+        (
+            said(Scope::Global, Unit::Requests, 1, Some(Rate::per_minute(6, 1))),
+            "all callers together may have 6 requests a minute (1 at once), and none is left now; try again in 2s",
+        ),
+        (
+            said(Scope::PerTenant, Unit::Tokens, 900, Some(Rate::per_minute(900, 900))),
+            "all API keys of this tenant may have 900 tokens a minute of each model, and 0 are left now; try again in 2s",
+        ),
+        (
+            said(Scope::PerModel, Unit::Concurrent, 4, None),
+            "this model may have 4 requests at the same time; try again in 2s",
+        ),
+    ] {
+        assert_eq!(limited, message);
+    }
 }
 
 #[test]
