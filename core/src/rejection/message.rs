@@ -34,6 +34,9 @@ impl Rejection {
             Self::MethodNotAllowed { method, allow } => {
                 format!("{} is not allowed here; use {allow}", Echo(method))
             }
+            Self::UpgradeMissing => {
+                "a WebSocket is spoken here; begin one by an HTTP/1.1 request with \"Upgrade: websocket\", as libraries for WebSockets do".into()
+            }
             Self::InvalidFraming { problem } => {
                 format!("the length of the request's body is not certain: {problem}")
             }

@@ -36,6 +36,8 @@ pub enum Rejection {
     PathNotFound { path: String, nearest: Option<&'static str> },
     /// The path is served, with other methods: `allow` is the value of the `Allow` header.
     MethodNotAllowed { method: String, allow: &'static str },
+    /// A path of which only WebSockets are spoken, asked for by a request that does not ask for one.
+    UpgradeMissing,
     /// The message's length cannot be known for sure (two lengths, an unknown transfer coding).
     InvalidFraming { problem: String },
     /// An `Expect` header that asks for something other than `100-continue`.
@@ -203,6 +205,11 @@ impl Rejection {
             Self::ContextExceeded { name, excess } => Some((name, excess)),
             _ => None,
         }
+    }
+
+    /// The value of the `Upgrade` header, which every 426 carries.
+    pub fn upgrade(&self) -> Option<&'static str> {
+        matches!(self, Self::UpgradeMissing).then_some("websocket")
     }
 
     /// The value of the `Allow` header, which every 405 carries.

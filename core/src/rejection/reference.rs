@@ -63,6 +63,7 @@ fn example(name: RejectionName) -> Rejection {
         RejectionName::MethodNotAllowed => {
             Rejection::MethodNotAllowed { method: "DELETE".into(), allow: "GET, HEAD" }
         }
+        RejectionName::UpgradeMissing => Rejection::UpgradeMissing,
         RejectionName::InvalidFraming => Rejection::InvalidFraming {
             problem: "it has both Content-Length and Transfer-Encoding; send one of them".into(),
         },

@@ -52,6 +52,7 @@ impl Rejection {
             Self::PlainHttp => Terms::new(400, INVALID, "https_required"),
             Self::PathNotFound { .. } => Terms::new(404, NOT_FOUND, "path_not_found"),
             Self::MethodNotAllowed { .. } => Terms::new(405, INVALID, "method_not_allowed"),
+            Self::UpgradeMissing => Terms::new(426, INVALID, "upgrade_required"),
             Self::InvalidFraming { .. } => Terms::new(400, INVALID, "invalid_framing"),
             Self::UnknownExpectation { .. } => Terms::new(417, INVALID, "unknown_expectation"),
             Self::RepeatedHeader { .. } => Terms::new(400, INVALID, "repeated_header"),

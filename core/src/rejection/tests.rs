@@ -39,6 +39,7 @@ fn every_answer_is_an_error_with_a_message() {
         assert!((400..600).contains(&rejection.status()), "{rejection:?}");
         assert!(rejection.message().len() > 10, "{rejection:?}");
         assert_eq!(rejection.allow().is_some(), rejection.status() == 405, "{rejection:?}");
+        assert_eq!(rejection.upgrade().is_some(), rejection.status() == 426, "{rejection:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use flexinfer_core::limits::limited_headers;
 use flexinfer_core::openai::{CONTENT_TYPE as JSON, error_body};
 use flexinfer_core::rejection::Rejection;
 use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER,
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE,
     WWW_AUTHENTICATE,
 };
 use http::{HeaderName, HeaderValue, Method};
@@ -97,6 +97,10 @@ pub(crate) async fn reject(
     }
     if let Some(allow) = rejection.allow() {
         head.insert_header(ALLOW, HeaderValue::from_static(allow))?;
+    }
+    // HTTP/2 knows no such header.
+    if let Some(upgrade) = rejection.upgrade().filter(|_| !session.is_http2()) {
+        head.insert_header(UPGRADE, HeaderValue::from_static(upgrade))?;
     }
     write(session, head, body).await
 }

@@ -2,12 +2,13 @@
 //! own words.
 
 use flexinfer_core::fleet::Served;
-use flexinfer_core::openai::apis::{ModelAt, OPERATIONS, Operation};
+use flexinfer_core::openai::apis::{ModelAt, OPERATIONS, Operation, Streams};
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::origin::Origin;
 use serde_json::Value;
 
 use crate::callers::ask;
+use crate::websockets::UPGRADE;
 use crate::world::{World, model};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -28,11 +29,12 @@ fn example(
     let form = format!(
         "--cut\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n{name}\r\n--cut--\r\n"
     );
+    let upgrade = if operation.streams == Streams::Upgraded { UPGRADE.to_vec() } else { vec![] };
     match operation.model_at {
         ModelAt::Json => (path, vec![JSON], format!(r#"{{"model":"{name}"}}"#).into_bytes()),
         ModelAt::Form => (path, vec![FORM], form.into_bytes()),
-        ModelAt::Query => (format!("{path}?model={name}"), vec![], Vec::new()),
-        ModelAt::Address => (format!("/model/{name}{path}"), vec![], Vec::new()),
+        ModelAt::Query => (format!("{path}?model={name}"), upgrade, Vec::new()),
+        ModelAt::Address => (format!("/model/{name}{path}"), upgrade, Vec::new()),
     }
 }
 
@@ -124,12 +126,12 @@ async fn what_is_addressed_is_not_looked_into() {
 async fn two_models_in_one_query_are_refused() {
     let engine = Origin::answering("{}").await.unwrap();
     let world = World::new(engine.address, vec![anything("m", None)]);
-    let answer = ask(&world, "GET", "/v1/realtime?model=m&model=n", &[], b"").await;
+    let answer = ask(&world, "GET", "/v1/realtime?model=m&model=n", &UPGRADE, b"").await;
     assert_eq!(
         (answer.status(), answer.json()["error"]["code"].clone()),
         (400, "conflicting_models".into())
     );
-    let answer = ask(&world, "GET", "/v1/realtime?intent=x", &[], b"").await;
+    let answer = ask(&world, "GET", "/v1/realtime?intent=x", &UPGRADE, b"").await;
     assert_eq!(answer.json()["error"]["code"], "missing_required_field");
     assert_eq!(engine.requests().len(), 0);
 }
@@ -169,7 +171,10 @@ async fn http_23_a_page_behind_a_models_prefix_is_told_where_it_lies() {
     ] {
         let mut client = Client::connect(world.address).await.unwrap();
         let host = world.address;
-        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n\r\n");
+        let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
+        let upgrade = if target.starts_with("/ws") { upgrade } else { "" };
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{upgrade}\r\n");
         client.send(head.as_bytes()).await.unwrap();
         assert_eq!(client.answer().await.unwrap().status(), 200, "{path}");
         let seen = engine.requests().pop().unwrap().head;

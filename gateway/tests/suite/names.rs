@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::callers::ask;
+use crate::websockets::UPGRADE;
 use crate::world::{World, model};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -36,7 +37,7 @@ fn sources(name: &str) -> Vec<(Vec<u8>, &'static str)> {
         (request("POST", CHAT, &[], json.as_bytes()), "body"),
         (request("POST", EDITS, &[form_type], form.as_bytes()), "form"),
         (request("POST", &format!("/model/{encoded}{CHAT}"), &[], b"{}"), "path"),
-        (request("GET", &format!("{REALTIME}?model={encoded}"), &[], b""), "query"),
+        (request("GET", &format!("{REALTIME}?model={encoded}"), &UPGRADE, b""), "query"),
     ];
     if name.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && name.trim() == name {
         sources.push((request("POST", CHAT, &[("X-Model-ID", name)], b"{}"), "header"));

@@ -13,6 +13,7 @@ use flexinfer_testkit::client::{Answer, Client, chunked_request, request};
 use flexinfer_testkit::origin::{Action, Origin, answer, chunked_answer};
 
 use crate::callers::{self, callers, with_keys};
+use crate::websockets::UPGRADE;
 use crate::world::{World, model};
 
 fn of_backend(backend: &str) -> Served {
@@ -59,6 +60,12 @@ async fn ask(world: &World, method: &str, path: &str, body: &str) -> Answer {
     let headers = [("X-Model-ID", "m")];
     client.send(&request(method, path, &headers, body.as_bytes())).await.unwrap();
     client.answer_to(method).await.unwrap()
+}
+
+/// Asks for a socket, which these engines do not open.
+async fn handshake(world: &World, client: &str) -> Answer {
+    let path = format!("/model/m/ws?clientId={client}");
+    callers::ask(world, "GET", &path, &UPGRADE, b"").await
 }
 
 fn by(answer: &Answer) -> String {
@@ -280,7 +287,7 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
     let mut met = HashSet::new();
     for number in 0..20 {
         let client = format!("c{number}");
-        let socket = ask(&world, "GET", &format!("/model/m/ws?clientId={client}"), "").await;
+        let socket = handshake(&world, &client).await;
         let job = format!(r#"{{"prompt":{{}},"client_id":"{client}"}}"#);
         let prompt = ask(&world, "POST", "/model/m/prompt", &job).await;
         let id = prompt.json()["prompt_id"].as_str().unwrap().to_owned();
@@ -311,9 +318,8 @@ async fn http_22_a_client_of_comfyui_meets_one_engine_with_all_it_asks() {
     // Another gateway comes to the same engines without having seen anything.
     let other = gateway("comfyui", &addresses);
     for number in 0..20 {
-        let path = format!("/model/m/ws?clientId=c{number}");
-        let (one, same) =
-            (ask(&world, "GET", &path, "").await, ask(&other, "GET", &path, "").await);
+        let client = format!("c{number}");
+        let (one, same) = (handshake(&world, &client).await, handshake(&other, &client).await);
         assert_eq!(by(&one), by(&same));
     }
 }

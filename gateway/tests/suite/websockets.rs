@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+use flexinfer_core::fleet::Served;
 use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
+use flexinfer_testkit::h2_frames::{END_STREAM, Frame, Frames};
 use flexinfer_testkit::origin::{Action, Origin};
 use futures::future::join_all;
+use tokio::time::timeout;
 
+use crate::callers::ask;
 use crate::world::{BOUND, World, limits, model};
 
 const HANDSHAKE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// What a request for a WebSocket has at least.
+pub(crate) const UPGRADE: [(&str, &str); 2] = [("Upgrade", "websocket"), ("Connection", "Upgrade")];
 
 #[tokio::test]
 async fn a_websocket_passes_in_both_directions_and_holds_its_slot() {
@@ -40,6 +47,37 @@ async fn a_websocket_passes_in_both_directions_and_holds_its_slot() {
 
 fn handshake(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: g\r\n{HANDSHAKE}\r\n")
+}
+
+/// What can only be spoken over a WebSocket is not asked of an engine otherwise, nor is one woken to say so.
+#[tokio::test]
+async fn who_asks_for_no_websocket_where_only_one_is_spoken_is_told_so_and_wakes_nobody() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let command = Served::new(model("m", None).effective, "command", "", 0);
+    let world = World::new(engine.address, vec![command]);
+    let other = [("Upgrade", "h2c"), ("Connection", "Upgrade")];
+    for (path, message) in [
+        ("/v1/realtime?model=m", "/error/message"),
+        ("/model/m/v1/realtime", "/error/message"),
+        ("/model/m/ws?clientId=c", "/error/message"),
+        ("/model/m/api/ws", "/error/message"),
+    ] {
+        for headers in [&[][..], &other] {
+            let told = ask(&world, "GET", path, headers, b"").await;
+            assert_eq!(told.status(), 426, "{path}: {}", told.text());
+            assert_eq!(told.head.header("upgrade"), Some("websocket"), "{path}");
+            let code = told.head.header("x-flexinfer-error-code");
+            assert_eq!(code, Some("upgrade_required"), "{path}");
+            assert!(told.json().pointer(message).is_some(), "{path}: {}", told.text());
+        }
+        let mut over_http2 = Frames::connect(world.address).await.unwrap();
+        let head = [(":method", "GET"), (":scheme", "http"), (":authority", "g"), (":path", path)];
+        over_http2.send(&[Frame::headers(1, END_STREAM, &head)]).await.unwrap();
+        assert_eq!(timeout(BOUND, over_http2.ended()).await.unwrap(), Some(1), "{path}");
+    }
+    assert_eq!((world.desk.booked(), engine.requests().len()), (0, 0));
+    let asked = ask(&world, "GET", "/model/m/ws?clientId=c", &UPGRADE, b"").await;
+    assert_eq!(asked.status(), 200, "whether it agrees, the engine says");
 }
 
 #[tokio::test]
