@@ -45,7 +45,10 @@ impl<'a> Config<'a> {
         self.read(name, "a whole number", |value| match value {
             Value::Number(number) if number.is_i64() => Ok(number.as_i64().unwrap_or_default()),
             Value::Number(_) => Err("leave out the fraction".to_owned()),
-            other => Err(unquoted(name, other, |text| text.parse::<i64>().is_ok(), "8")),
+            other => {
+                Err(unquoted(name, other, |text| text.parse::<i64>().is_ok())
+                    .unwrap_or_else(digits))
+            }
         })
     }
 
@@ -65,7 +68,7 @@ impl<'a> Config<'a> {
     pub fn number(self, name: &str) -> Result<Option<String>, Complaint> {
         self.read(name, "a number", |value| match value {
             Value::Number(number) => Ok(number.to_string()),
-            other => Err(unquoted(name, other, is_number, "0.9")),
+            other => Err(unquoted(name, other, is_number).unwrap_or_else(digits)),
         })
     }
 
@@ -74,7 +77,7 @@ impl<'a> Config<'a> {
         self.read(name, "a number", |value| match value {
             Value::Number(number) => Ok(number.to_string()),
             Value::String(text) if is_number(text) => Ok(text.trim().to_owned()),
-            _ => Err(format!("write {name}: 0.9")),
+            _ => Err(digits()),
         })
     }
 
@@ -82,7 +85,8 @@ impl<'a> Config<'a> {
     pub fn flag(self, name: &str) -> Result<Option<bool>, Complaint> {
         self.read(name, "true or false", |value| match value {
             Value::Bool(flag) => Ok(*flag),
-            other => Err(unquoted(name, other, |text| matches!(text, "true" | "false"), "true")),
+            other => Err(unquoted(name, other, |text| matches!(text, "true" | "false"))
+                .unwrap_or_else(|| format!("write {name}: true, or {name}: false"))),
         })
     }
 
@@ -175,14 +179,15 @@ pub(super) fn field(name: &str) -> String {
     format!("spec.config.{name}")
 }
 
-/// How to write a value that stands in quotes and should not; else an example.
-fn unquoted(name: &str, value: &Value, fits: impl Fn(&str) -> bool, example: &str) -> String {
-    match value {
-        Value::String(text) if fits(text.trim()) => {
-            format!("remove the quotes: {name}: {}", text.trim())
-        }
-        _ => format!("write {name}: {example}"),
-    }
+/// How to write a value that only stands in quotes and should not.
+fn unquoted(name: &str, value: &Value, fits: impl Fn(&str) -> bool) -> Option<String> {
+    let text = value.as_str()?.trim();
+    fits(text).then(|| format!("remove the quotes: {name}: {text}"))
+}
+
+/// How to write a number. Which one nobody here knows: an example would be taken for advice.
+fn digits() -> String {
+    "write it in digits, without quotes".to_owned()
 }
 
 fn is_number(text: &str) -> bool {

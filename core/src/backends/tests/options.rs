@@ -31,6 +31,25 @@ fn a_quoted_number_is_refused_where_the_original_ignored_it() {
 }
 
 #[test]
+fn no_number_is_suggested_for_what_is_none() {
+    for (option, value, expected) in [
+        ("contextSize", json!("big"), "a whole number, found the text \"big\""),
+        ("contextSize", json!([4]), "a whole number, found a list"),
+    ] {
+        let told = complaints("llamacpp", "file:///m.gguf", json!({ option: value }));
+        let expected = format!(
+            "error: spec.config.{option}: expected {expected}; write it in digits, without quotes"
+        );
+        assert_eq!(told, expected);
+    }
+    let told = complaints("vllm", "HF://o/m", json!({"gpuMemoryUtilization": "much"}));
+    assert!(
+        told.ends_with("found the text \"much\"; write it in digits, without quotes"),
+        "{told}"
+    );
+}
+
+#[test]
 fn gpu_memory_utilization_may_stand_in_quotes_as_the_original_wanted_it() {
     for value in [json!("0.9"), json!(0.9)] {
         let sample = Sample::new("vllm", "HF://o/m", json!({"gpuMemoryUtilization": value}));
