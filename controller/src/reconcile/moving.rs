@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flexinfer_core::planning::moving::Moving;
 use flexinfer_core::planning::objects::{given_back, set_apart};
-use flexinfer_core::planning::pruning::Leftover;
+use flexinfer_core::planning::pod::PodId;
 use flexinfer_core::planning::status::Announcement;
 use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::Pod;
@@ -93,7 +93,7 @@ impl Reconciler {
 }
 
 /// The pod as it is known.
-fn known<'m>(member: &'m Member, pod: &Leftover) -> Option<&'m Pod> {
+fn known<'m>(member: &'m Member, pod: &PodId) -> Option<&'m Pod> {
     let is_it = |known: &&Arc<Pod>| known.metadata.uid.as_ref() == Some(&pod.uid);
     member.pods.iter().find(is_it).map(AsRef::as_ref)
 }

@@ -1,6 +1,6 @@
 //! Pods that nobody needs any more, deleted; and those that end, told to wait no longer.
 
-use flexinfer_core::planning::pruning::Leftover;
+use flexinfer_core::planning::pod::PodId;
 use flexinfer_core::planning::releasing::LAST;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -14,7 +14,7 @@ impl Reconciler {
     pub(super) async fn prune(
         &self,
         member: &Member,
-        leftovers: Vec<Leftover>,
+        leftovers: Vec<PodId>,
     ) -> Result<Wrote, Error> {
         let wrote = Wrote::any(!leftovers.is_empty());
         for leftover in leftovers {
@@ -28,7 +28,7 @@ impl Reconciler {
     pub(super) async fn release(
         &self,
         member: &Member,
-        released: Vec<Leftover>,
+        released: Vec<PodId>,
     ) -> Result<Wrote, Error> {
         let wrote = Wrote::any(!released.is_empty());
         for pod in released {
@@ -43,7 +43,7 @@ impl Reconciler {
     pub(super) async fn delete_pod(
         &self,
         member: &Member,
-        Leftover { name, uid }: Leftover,
+        PodId { name, uid }: PodId,
         parameters: DeleteParams,
     ) -> Result<bool, Error> {
         let pods: Api<Pod> = self.writer.api(&member.id);

@@ -2,7 +2,7 @@
 //! ([`group`]), what a model's pods say about its engine ([`model`]), which nodes would do ([`placing`]), what
 //! objects a model becomes ([`objects`]), how its weights get there ([`caching`]), how fast it is ([`benchmarking`]),
 //! what is done when its cache fills up ([`pressure`]), how much of its weights has come ([`progress`]), which of its
-//! pods nobody needs any more ([`pruning`], [`releasing`]) or go with their nodes ([`moving`]), what becomes of writes
+//! pods ([`pod`]) nobody needs any more ([`pruning`], [`releasing`]) or go with their nodes ([`moving`]), what becomes of writes
 //! that are refused ([`writing`]), and what people and gateways are told about it ([`status`]).
 
 pub mod benchmarking;
@@ -12,6 +12,7 @@ pub mod model;
 pub mod moving;
 pub mod objects;
 pub mod placing;
+pub mod pod;
 pub mod pressure;
 pub mod progress;
 pub mod pruning;

@@ -5,33 +5,25 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::pod::PodId;
+use super::time::moment;
 use crate::moment::Moment;
-use crate::planning::time::moment;
 
 /// How long a failed pod is kept, so that a person can look at it.
 const KEPT: Duration = Duration::from_mins(5);
-
-/// A pod that nobody needs any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leftover {
-    /// Its name.
-    pub name: String,
-    /// Its uid: another pod of that name is not it.
-    pub uid: String,
-}
 
 /// Which of `pods` are to go now, and when the next one will be.
 pub fn pruning<'p>(
     pods: impl IntoIterator<Item = &'p Pod>,
     now: Moment,
-) -> (Vec<Leftover>, Option<Moment>) {
+) -> (Vec<PodId>, Option<Moment>) {
     let (mut over, mut later) = (Vec::new(), None::<Moment>);
     for pod in pods {
         let Some(due) = failed_at(pod).map(|at| at + KEPT) else { continue };
         if now < due {
             later = Some(later.map_or(due, |known| known.min(due)));
-        } else if let (Some(name), Some(uid)) = (&pod.metadata.name, &pod.metadata.uid) {
-            over.push(Leftover { name: name.clone(), uid: uid.clone() });
+        } else {
+            over.extend(PodId::of(pod));
         }
     }
     (over, later)
@@ -71,7 +63,7 @@ mod tests {
         moment(&time)
     }
 
-    fn names(over: &[Leftover]) -> Vec<&str> {
+    fn names(over: &[PodId]) -> Vec<&str> {
         over.iter().map(|leftover| leftover.name.as_str()).collect()
     }
 

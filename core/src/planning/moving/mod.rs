@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
 use super::model::{ended, ending, ready, unschedulable};
 use super::objects::{is_apart, revision, template};
 use super::placing::Cluster;
-use super::pruning::Leftover;
+use super::pod::PodId;
 
 #[cfg(test)]
 mod tests;
@@ -46,13 +46,13 @@ pub(crate) enum Until {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moving {
     /// They go on, and others are started in their place.
-    pub apart: Vec<Leftover>,
+    pub apart: Vec<PodId>,
     /// They were set apart, and are given back to who made them: their nodes stay after all.
-    pub back: Vec<Leftover>,
+    pub back: Vec<PodId>,
     /// They are told to end: others serve in their place, or are about to.
-    pub over: Vec<Leftover>,
+    pub over: Vec<PodId>,
     /// They are told to end before anything is started in their place: nothing could be.
-    pub at_once: Vec<Leftover>,
+    pub at_once: Vec<PodId>,
 }
 
 /// What is done about those of `pods` that are on nodes that go. A pod is set apart once, and told to end once: what
@@ -77,7 +77,7 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     let ends = early.saturating_add(spare).min(apart.len());
     let (rest, mut over) = (apart.split_off(ends), apart);
     if owner.replicas == 0 || owner.draining {
-        return Moving { over: leftovers(&over), ..Moving::default() };
+        return Moving { over: ids(&over), ..Moving::default() };
     }
     let (back, outdated) = if owner.full && missing > 0 {
         owner.crowded(rest, missing, comes)
@@ -87,12 +87,7 @@ pub(crate) fn moving<'p>(pods: impl IntoIterator<Item = &'p Pod>, owner: Owner<'
     over.extend(outdated);
     let (to_set_apart, at_once) =
         if owner.until == Until::Gone { (Vec::new(), doomed) } else { (doomed, Vec::new()) };
-    Moving {
-        apart: leftovers(&to_set_apart),
-        back: leftovers(&back),
-        over: leftovers(&over),
-        at_once: leftovers(&at_once),
-    }
+    Moving { apart: ids(&to_set_apart), back: ids(&back), over: ids(&over), at_once: ids(&at_once) }
 }
 
 impl Owner<'_> {
@@ -175,10 +170,6 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     effect && key && (exists || value == taint.value.as_deref().unwrap_or_default())
 }
 
-fn leftovers(pods: &[&Pod]) -> Vec<Leftover> {
-    let named = pods.iter().filter_map(|pod| {
-        let (name, uid) = (pod.metadata.name.clone()?, pod.metadata.uid.clone()?);
-        Some(Leftover { name, uid })
-    });
-    named.collect()
+fn ids(pods: &[&Pod]) -> Vec<PodId> {
+    pods.iter().filter_map(|pod| PodId::of(pod)).collect()
 }

@@ -57,7 +57,7 @@ fn moved(nodes: &[Offer], pods: &[Pod], change: fn(&mut Owner<'_>)) -> (Vec<Stri
     let cluster = Cluster { nodes, runtime_classes: &classes, storage_classes: None };
     let mut owner = owner(cluster, replicas);
     change(&mut owner);
-    let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
+    let names = |pods: Vec<PodId>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back: _, over, at_once } = moving(pods, owner);
     assert!(at_once.is_empty() || owner.until == Until::Gone, "{at_once:?}");
     (names(apart), names([over, at_once].concat()))
@@ -71,7 +71,7 @@ fn undone(pods: &[Pod], replicas: u32) -> (Vec<String>, Vec<String>) {
 }
 
 fn undone_by(pods: &[Pod], owner: Owner<'_>) -> (Vec<String>, Vec<String>) {
-    let names = |pods: Vec<Leftover>| pods.into_iter().map(|pod| pod.name).collect();
+    let names = |pods: Vec<PodId>| pods.into_iter().map(|pod| pod.name).collect();
     let Moving { apart, back, over, at_once } = moving(pods, owner);
     assert_eq!([apart, at_once].concat(), []);
     (names(back), names(over))

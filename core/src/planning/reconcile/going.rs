@@ -9,7 +9,7 @@ use crate::planning::group::Verdict;
 use crate::planning::model::unmade;
 use crate::planning::moving::{self, Moving, moving};
 use crate::planning::objects::{ends_first, revision};
-use crate::planning::pruning::Leftover;
+use crate::planning::pod::PodId;
 use crate::planning::releasing::{self, releasing};
 use crate::planning::writing::Going;
 
@@ -19,7 +19,7 @@ pub(super) fn released(
     member: &Seen<'_>,
     engine: &Engine,
     verdict: Option<&Verdict>,
-) -> (Vec<Leftover>, Option<Moment>) {
+) -> (Vec<PodId>, Option<Moment>) {
     let (Some(verdict), Some(effective)) = (verdict, member.effective) else {
         return (Vec::new(), None);
     };

@@ -11,7 +11,7 @@ use crate::planning::benchmarking::Measured;
 use crate::planning::caching::CacheStep;
 use crate::planning::group::Verdict;
 use crate::planning::moving::Moving;
-use crate::planning::pruning::Leftover;
+use crate::planning::pod::PodId;
 use crate::planning::status::Announcement;
 use crate::planning::writing::Part;
 
@@ -37,9 +37,9 @@ pub struct Wanted {
     /// How fast it is where it serves now.
     pub measured: Option<Measured>,
     /// Pods that nobody needs any more.
-    pub leftovers: Vec<Leftover>,
+    pub leftovers: Vec<PodId>,
     /// Pods that end and have nothing left to do: they need the time no more that they were given.
-    pub released: Vec<Leftover>,
+    pub released: Vec<PodId>,
     /// Pods on nodes that are about to be taken away.
     pub moving: Moving,
     /// The status.

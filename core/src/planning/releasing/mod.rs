@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::group::Verdict;
 use super::model::Engine;
-use super::pruning::Leftover;
+use super::pod::PodId;
 use super::time::moment;
 use crate::moment::Moment;
 
@@ -45,15 +45,15 @@ pub(crate) fn releasing<'p>(
     pods: impl IntoIterator<Item = &'p Pod>,
     owner: Owner<'_>,
     now: Moment,
-) -> (Vec<Leftover>, Option<Moment>) {
+) -> (Vec<PodId>, Option<Moment>) {
     let (mut released, mut later) = (Vec::new(), None::<Moment>);
     for pod in pods {
         let due = ending_since(pod).and_then(|since| owner.released_at(since));
         let Some(due) = due else { continue };
         if now < due {
             later = Some(later.map_or(due, |known| known.min(due)));
-        } else if let (Some(name), Some(uid)) = (&pod.metadata.name, &pod.metadata.uid) {
-            released.push(Leftover { name: name.clone(), uid: uid.clone() });
+        } else {
+            released.extend(PodId::of(pod));
         }
     }
     (released, later)

@@ -88,7 +88,7 @@ fn a_pod_that_failed_is_removed_after_a_while() {
     let mut model = serving(json!({ "backend": "simulator" }));
     model.pods[0].status.as_mut().unwrap().phase = Some("Failed".to_owned());
     assert_eq!(planned_at(&model, 299).leftovers, []);
-    let gone = Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() };
+    let gone = PodId { name: "m-1".to_owned(), uid: "p1".to_owned() };
     assert_eq!(planned_at(&model, 300).leftovers, [gone]);
 }
 
@@ -97,7 +97,7 @@ fn a_pod_that_ends_is_released_once_it_was_drained_or_has_had_its_time() {
     let mut model = serving(json!({ "backend": "simulator" }));
     model.pods[0].metadata.deletion_timestamp = Some(time(at(90)));
     model.pods[0].metadata.deletion_grace_period_seconds = Some(90);
-    let released = Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() };
+    let released = PodId { name: "m-1".to_owned(), uid: "p1".to_owned() };
     assert_eq!(
         planned_at(&model, 9).released,
         [],

@@ -30,8 +30,8 @@ use crate::planning::group::Record;
 use crate::planning::model::Demand;
 use crate::planning::objects::{Adapters, Benchmarks, Images, Settings};
 use crate::planning::placing::{Cluster, Offer};
+use crate::planning::pod::PodId;
 use crate::planning::progress::Progress;
-use crate::planning::pruning::Leftover;
 use crate::planning::time::time;
 use crate::planning::writing::{Going, Part, Writing};
 

@@ -14,8 +14,8 @@ fn going(name: &str) -> Offer {
     Offer::of(&serde_json::from_value(node).unwrap())
 }
 
-fn engine() -> Leftover {
-    Leftover { name: "m-1".to_owned(), uid: "p1".to_owned() }
+fn engine() -> PodId {
+    PodId { name: "m-1".to_owned(), uid: "p1".to_owned() }
 }
 
 #[test]
