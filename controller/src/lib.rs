@@ -2,6 +2,7 @@
 //! be, and writes the difference ([`reconcile`]). See `docs/controller.md`.
 
 mod asking;
+mod author;
 mod clock;
 mod leadership;
 mod metrics;

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::write::Object;
 use super::{Error, Reconciler, Wrote};
+use crate::author::signed;
 use crate::world::{Kind, Member, World};
 
 /// Who owns `replicas` while another autoscaler sets them and has not done so yet.
@@ -59,10 +60,7 @@ impl Reconciler {
             "finalizers": finalizers,
             "resourceVersion": member.model.resource_version(),
         } }));
-        let parameters = PatchParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = signed();
         let name = member.model.name_any();
         let write = models.patch(&name, &parameters, &patch);
         self.writer.guarded(format!("write the finalizers of {name}"), write).await
@@ -223,11 +221,7 @@ impl Reconciler {
             change.insert("metadata".to_owned(), json!({ "resourceVersion": version }));
         }
         let patch = Patch::Merge(change);
-        let parameters = PatchParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            dry_run,
-            ..PatchParams::default()
-        };
+        let parameters = PatchParams { dry_run, ..signed() };
         let name = there.name_any();
         let write = deployments.patch(&name, &parameters, &patch);
         let act = if dry_run { "try to scale" } else { "scale" };

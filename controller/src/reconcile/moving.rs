@@ -7,14 +7,14 @@ use flexinfer_core::planning::moving::Moving;
 use flexinfer_core::planning::objects::{given_back, set_apart};
 use flexinfer_core::planning::pod::PodId;
 use flexinfer_core::planning::status::Announcement;
-use flexinfer_crds::keys;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch};
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
 use super::apply::gone_is_well;
 use super::{Error, Reconciler, Wrote};
+use crate::author::signed;
 use crate::world::Member;
 
 impl Reconciler {
@@ -72,10 +72,7 @@ impl Reconciler {
         (reason, note): (&str, String),
     ) -> Result<(), Error> {
         let (pods, name): (Api<Pod>, _) = (self.writer.api(&member.id), pod.name_any());
-        let parameters = PatchParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = signed();
         let patch = Patch::Merge(patch);
         let write = pods.patch(&name, &parameters, &patch);
         let written = self.writer.guarded(format!("change whose pod {name} is"), write).await;

@@ -2,13 +2,14 @@
 
 use flexinfer_core::planning::group::Verdict;
 use flexinfer_core::planning::status::Announcement;
+use flexinfer_crds::Model;
 use flexinfer_crds::model::ModelStatus;
-use flexinfer_crds::{Model, keys};
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Resource as _, ResourceExt as _};
 use serde_json::json;
 
 use super::{Error, Reconciler, Wrote};
+use crate::author::signed;
 use crate::world::Member;
 
 impl Reconciler {
@@ -30,7 +31,7 @@ impl Reconciler {
             "metadata": { "name": name },
             "status": ours(status.clone()),
         }));
-        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
+        let parameters = signed().force();
         let write = models.patch_status(&name, &parameters, &patch);
         let written = self.writer.guarded(format!("write the status of {name}"), write).await?;
         self.metrics.changed(member, &status, verdict);

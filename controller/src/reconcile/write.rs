@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::error::Error;
+use crate::author::signed;
 use crate::leadership::Leadership;
 
 /// How long the server may take for one write.
@@ -73,7 +74,7 @@ impl Writer {
         known: Option<&K>,
     ) -> Result<(K, Vec<(String, String)>), Error> {
         self.prepare(api, wanted, known).await?;
-        let parameters = PatchParams::apply(keys::FIELD_MANAGER);
+        let parameters = signed();
         let forced = parameters.clone().force();
         match self.patch(api, wanted, &parameters).await {
             Err(error) => {
@@ -93,8 +94,7 @@ impl Writer {
         known: Option<&K>,
     ) -> Result<(), Error> {
         self.prepare(api, wanted, known).await?;
-        let parameters = PatchParams::apply(keys::FIELD_MANAGER).force();
-        let parameters = PatchParams { dry_run: true, ..parameters };
+        let parameters = PatchParams { dry_run: true, ..signed().force() };
         self.patch(api, wanted, &parameters).await.map(drop)
     }
 
@@ -141,10 +141,7 @@ impl Writer {
             "managedFields": entries,
             "resourceVersion": there.resource_version,
         } }));
-        let parameters = PatchParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let parameters = signed();
         let write = api.patch_metadata(&name, &parameters, &patch);
         self.guarded(format!("take over the fields of {kind} {name}"), write).await.map(drop)
     }

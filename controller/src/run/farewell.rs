@@ -4,9 +4,11 @@
 use flexinfer_crds::{Model, keys};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{ListParams, PartialObjectMeta, Patch};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
+
+use crate::author::signed;
 
 /// How many Models are let go at once.
 const AT_ONCE: usize = 16;
@@ -55,11 +57,7 @@ async fn release(models: &Api<Model>, model: PartialObjectMeta<Model>) -> Result
             "finalizers": others,
             "resourceVersion": model.resource_version(),
         } });
-        let parameters = PatchParams {
-            field_manager: Some(keys::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        match models.patch_metadata(&name, &parameters, &Patch::Merge(patch)).await {
+        match models.patch_metadata(&name, &signed(), &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 && tries.next().is_some() => {}
             written => return written.map(drop),
