@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::apply::gone_is_well;
 use super::{Error, Reconciler, Wrote};
-use crate::world::Member;
+use crate::world::{Kind, Member};
 
 impl Reconciler {
     pub(super) async fn make_jobs(
@@ -16,14 +16,14 @@ impl Reconciler {
         member: &Member,
         wanted: Vec<Job>,
     ) -> Result<Wrote, Error> {
-        let jobs: Api<Job> = self.writer.api(&member.id);
-        let wrote = Wrote::any(!wanted.is_empty());
+        let mut wrote = Wrote::Nothing;
         for job in wanted {
-            let name = job.name_any();
-            tracing::info!(model = %member.id, job = name, "the Job is made");
             let there = member.jobs.iter().find(|there| there.metadata.name == job.metadata.name);
-            let (written, _) = self.writer.apply(&jobs, &job, there.map(AsRef::as_ref)).await?;
+            let written = self.put(member, Kind::Job, &job, there.map(AsRef::as_ref)).await?;
+            let Some(written) = written else { continue };
+            tracing::info!(model = %member.id, job = written.name_any(), "the Job was made");
             self.world.wrote_job(written);
+            wrote = Wrote::Something;
         }
         Ok(wrote)
     }
@@ -56,6 +56,7 @@ impl Reconciler {
         let background = DeleteParams::background();
         let write = jobs.delete(name, &background);
         let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
+        self.world.forget_contest(&member.id, (Kind::Job, name));
         gone_is_well(deleted.map(drop)).map(|()| Wrote::Something)
     }
 }

@@ -34,7 +34,8 @@ impl Reconciler {
             return Ok(None);
         }
         let (wish, writers) = (wish(wanted), there.map(|there| writers(managed_fields(there))));
-        let contest = member.contest(kind);
+        let name = wanted.name_any();
+        let contest = member.contest((kind, &name));
         let ends = there.is_some_and(|there| replicas(wanted) == 0 && replicas(there) != 0);
         if self.waits(member, &contest, (&wish, writers.as_ref()), stake(member, ends)) {
             return Ok(None);
@@ -43,8 +44,8 @@ impl Reconciler {
         let (written, others) = self.writer.apply(&api, wanted, there).await?;
         let same = there.is_some_and(|there| spec_hash(there) == spec_hash(wanted));
         let undone = contest.undone(&wish, same, others);
-        let put_back = PutBack { kind: &K::kind(&()), name: &wanted.name_any(), undone: &undone };
-        self.wrote(member, (kind, contest), (&wish, writers), put_back);
+        let put_back = PutBack { kind, named: &K::kind(&()), name: &name, undone: &undone };
+        self.wrote(member, contest, (&wish, writers), put_back);
         Ok(Some(written))
     }
 
@@ -57,7 +58,8 @@ impl Reconciler {
     ) -> Result<Wrote, Error> {
         let wish = format!("{replicas} replicas");
         let writers = Some(writers(managed_fields(there)));
-        let (kind, contest) = (Kind::Deployment, member.contest(Kind::Deployment));
+        let (kind, name) = (Kind::Deployment, there.name_any());
+        let contest = member.contest((kind, &name));
         let stake = stake(member, replicas == 0);
         if self.waits(member, &contest, (&wish, writers.as_ref()), stake) {
             return Ok(Wrote::Nothing);
@@ -65,8 +67,8 @@ impl Reconciler {
         let scaling = Scaling { replicas, version: None, dry_run: false };
         let wrote = self.scale(member, there, scaling).await?;
         if wrote == Wrote::Something {
-            let put_back = PutBack { kind: "Deployment", name: &there.name_any(), undone: &[] };
-            self.wrote(member, (kind, contest), (&wish, writers), put_back);
+            let put_back = PutBack { kind, named: "Deployment", name: &name, undone: &[] };
+            self.wrote(member, contest, (&wish, writers), put_back);
         }
         Ok(wrote)
     }
@@ -90,9 +92,9 @@ impl Reconciler {
     fn wrote(
         &self,
         member: &Member,
-        (kind, mut contest): (Kind, Contest),
+        mut contest: Contest,
         (wish, writers): (&str, Option<BTreeSet<String>>),
-        PutBack { kind: named, name, undone }: PutBack<'_>,
+        PutBack { kind, named, name, undone }: PutBack<'_>,
     ) {
         let (now, absent) = (self.world.clock.now(), writers.is_none());
         let put_backs = contest.wrote(wish, writers, now);
@@ -105,7 +107,7 @@ impl Reconciler {
         if let Some(told) = dispute.as_ref().and_then(|dispute| dispute.told(now)) {
             tracing::warn!(model = %member.id, told, put_backs, "put back");
         }
-        self.world.note_contest(&member.id, kind, contest);
+        self.world.note_contest(&member.id, (kind, name), contest);
         if let Some(dispute) = dispute {
             self.world.note_dispute(&member.id, dispute);
         }
@@ -114,7 +116,9 @@ impl Reconciler {
 
 /// What was put back of an object of this kind and name.
 struct PutBack<'a> {
-    kind: &'a str,
+    kind: Kind,
+    /// As people call it.
+    named: &'a str,
     name: &'a str,
     /// Who had written which fields.
     undone: &'a [(String, String)],

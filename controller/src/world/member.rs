@@ -18,6 +18,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 
 use super::objects::Kind;
 
+/// What is known of the writes of each of a model's objects, by its kind and name.
+pub(crate) type Contests = BTreeMap<(Kind, String), Contest>;
+
 /// One model, its objects, its demand, and what was remembered of it.
 #[derive(Clone)]
 pub(crate) struct Member {
@@ -45,7 +48,7 @@ pub(crate) struct Member {
     /// Who else writes its objects.
     pub(crate) dispute: Option<Dispute>,
     /// What is known of the writes of each of them.
-    pub(crate) contests: BTreeMap<Kind, Contest>,
+    pub(crate) contests: Contests,
     /// What a pod says that brings its weights.
     pub(crate) progress: Option<Progress>,
     /// The versions of its objects as this process left them.
@@ -53,9 +56,9 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// What is known of the writes of its object of this kind.
-    pub(crate) fn contest(&self, kind: Kind) -> Contest {
-        self.contests.get(&kind).cloned().unwrap_or_default()
+    /// What is known of the writes of its object of this kind and name.
+    pub(crate) fn contest(&self, (kind, name): (Kind, &str)) -> Contest {
+        self.contests.get(&(kind, name.to_owned())).cloned().unwrap_or_default()
     }
 }
 

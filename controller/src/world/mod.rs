@@ -109,8 +109,13 @@ impl World {
     }
 
     /// Keeps what is known of the writes of one of a model's objects.
-    pub(crate) fn note_contest(&self, model: &ModelId, kind: Kind, contest: Contest) {
-        self.index.lock().note_contest(model, kind, contest);
+    pub(crate) fn note_contest(&self, model: &ModelId, object: (Kind, &str), contest: Contest) {
+        self.index.lock().note_contest(model, object, contest, self.clock.now());
+    }
+
+    /// This process has deleted one of a model's objects: to make it anew is no repeat.
+    pub(crate) fn forget_contest(&self, model: &ModelId, object: (Kind, &str)) {
+        self.index.lock().forget_contest(model, object);
     }
 
     /// Looks at a model again at that time.
@@ -185,6 +190,18 @@ impl World {
     #[cfg(test)]
     pub(crate) fn lost_deployment(&self, deployment: &Deployment) {
         self.change(|index, _| index.forget_deployment(deployment));
+    }
+
+    /// A watch told of a Job.
+    #[cfg(test)]
+    pub(crate) fn saw_job(&self, job: Job) {
+        self.change(|index, _| index.see_job(job));
+    }
+
+    /// A watch told of a Job that is gone.
+    #[cfg(test)]
+    pub(crate) fn lost_job(&self, job: &Job) {
+        self.change(|index, _| index.forget_job(job));
     }
 
     /// A watch told of a node.

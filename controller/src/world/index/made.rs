@@ -64,7 +64,12 @@ impl Index {
         self.wrote(None, job, |objects| &mut objects.jobs);
     }
 
+    /// One that has ended may be deleted by anybody who wants it done again.
     pub(in crate::world) fn forget_job(&mut self, job: &Job) -> Vec<GroupId> {
+        let model = Owner::of(job).and_then(|owner| self.owners.get(&owner).cloned());
+        if let Some(model) = model.filter(|_| has_ended(job)) {
+            self.forget_contest(&model, (Kind::Job, &job.name_any()));
+        }
         self.forget(job, |objects| &mut objects.jobs)
     }
 
@@ -242,4 +247,9 @@ impl Index {
         woken.extend(self.group(&owner));
         woken
     }
+}
+
+fn has_ended(job: &Job) -> bool {
+    let mut conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|one| ["Complete", "Failed"].contains(&&*one.type_) && one.status == "True")
 }

@@ -25,7 +25,7 @@ use kube::ResourceExt as _;
 use super::adapters::Adapters;
 use super::gone::Gone;
 use super::leases::Leases;
-use super::member::Meaning;
+use super::member::{Contests, Meaning};
 use super::names::Names;
 use super::news::{busier, id_of, newer, same_spec};
 use super::nodes::Nodes;
@@ -59,7 +59,7 @@ struct Seen {
     record: Record,
     writing: Writing,
     dispute: Option<Dispute>,
-    contests: BTreeMap<Kind, Contest>,
+    contests: Contests,
     progress: Option<Progress>,
 }
 
@@ -91,9 +91,23 @@ impl Index {
         vec![seen.meaning.group(id)]
     }
 
-    pub(super) fn note_contest(&mut self, id: &ModelId, kind: Kind, contest: Contest) {
+    pub(super) fn note_contest(
+        &mut self,
+        id: &ModelId,
+        (kind, name): (Kind, &str),
+        contest: Contest,
+        now: Moment,
+    ) {
         if let Some(seen) = self.models.get_mut(id) {
-            seen.contests.insert(kind, contest);
+            // Jobs have ever other names.
+            seen.contests.retain(|(kind, _), known| *kind != Kind::Job || !known.is_over(now));
+            seen.contests.insert((kind, name.to_owned()), contest);
+        }
+    }
+
+    pub(super) fn forget_contest(&mut self, id: &ModelId, (kind, name): (Kind, &str)) {
+        if let Some(seen) = self.models.get_mut(id) {
+            seen.contests.remove(&(kind, name.to_owned()));
         }
     }
 

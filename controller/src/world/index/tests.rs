@@ -166,7 +166,7 @@ fn nothing_that_was_remembered_of_a_model_is_said_of_another_of_its_name() {
     index.see_model(model("a", "9", "chat"), now);
     index.remember(&id, Record { draining: Some(now), ..Record::default() });
     index.note_dispute(&id, Dispute::new("kyverno wrote .spec", now));
-    index.note_contest(&id, Kind::Deployment, Contest::default());
+    index.note_contest(&id, (Kind::Deployment, "m"), Contest::default(), now);
     // Deleted and made anew while nobody watched.
     index.see_model(model("b", "12", "chat"), now);
     let seen = &index.models[&id];
