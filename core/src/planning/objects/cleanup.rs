@@ -25,6 +25,9 @@ pub(in crate::planning) const COMPONENT: &str = "tmpfs-cleanup";
 /// Where it has the folder with the copies of the namespace, and nothing else.
 const MEMORY: &str = "/memory";
 
+/// The field by which nodes are told apart.
+const NODE_NAME: &str = "metadata.name";
+
 /// How long it may take, in seconds: a Model waits no longer for it either.
 const DEADLINE: i64 = 40;
 
@@ -92,10 +95,19 @@ impl Blueprint<'_> {
     }
 }
 
+/// The node that a Job removes a copy from.
+pub(in crate::planning) fn cleaned(job: &Job) -> Option<&str> {
+    let pod = job.spec.as_ref()?.template.spec.as_ref()?;
+    let of_node = pod.affinity.as_ref()?.node_affinity.as_ref()?;
+    let only = of_node.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let mut fields = only.node_selector_terms.iter().flat_map(|term| &term.match_fields).flatten();
+    fields.find(|field| field.key == NODE_NAME)?.values.as_ref()?.first().map(String::as_str)
+}
+
 /// On this node and no other, whatever its labels.
 fn on(node: &str) -> Affinity {
     let name = NodeSelectorRequirement {
-        key: "metadata.name".to_owned(),
+        key: NODE_NAME.to_owned(),
         operator: "In".to_owned(),
         values: Some(vec![node.to_owned()]),
     };

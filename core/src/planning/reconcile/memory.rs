@@ -14,7 +14,7 @@ use crate::moment::Moment;
 use crate::planning::group::{Record, Verdict};
 use crate::planning::model::serving_nodes;
 use crate::planning::objects::{
-    Blueprint, MEMORY_CLEANUP, MEMORY_CLEANUP_LIMIT, Refusal, reads_kept_copy,
+    self, Blueprint, MEMORY_CLEANUP, MEMORY_CLEANUP_LIMIT, Refusal, reads_kept_copy,
 };
 use crate::planning::placing::Offer;
 use crate::planning::status::Obstacle;
@@ -49,9 +49,11 @@ pub(super) fn copies(
     let readers = readers(member);
     let mut known: BTreeSet<String> = remembered(member).into_iter().collect();
     known.extend(readers.iter().map(|node| (*node).to_owned()));
+    let deleted = deleted_at(member.model).is_some();
+    let cleaned = if deleted { BTreeSet::new() } else { cleaned(member) };
+    known.retain(|name| readers.contains(&**name) || !cleaned.contains(&**name));
     let there = observed.cluster.nodes.iter().filter(|node| known.contains(&node.name));
     let copies: Vec<&Offer> = there.collect();
-    let deleted = deleted_at(member.model).is_some();
     // Until it serves elsewhere, a node may hand on what it cannot use itself.
     let serves = !serving_nodes(member.pods.iter().copied()).is_empty();
     let idle = copies.iter().filter(|node| keeps && !readers.contains(&*node.name));
@@ -70,18 +72,17 @@ pub(super) fn copies(
         let left = !keeps && !readers.contains(&*node.name) || serves && for_long(node);
         deleted || (left && !node.unready)
     };
-    let cleanup = |node: &&Offer| {
-        let job = Some(*node).filter(|node| unneeded(node));
-        Some((node.name.clone(), blueprint.memory_cleanup_job(&job?.name)?))
-    };
-    let cleanups: Vec<(String, Job)> = copies.iter().filter_map(cleanup).collect();
-    let removed = |(_, job): &&(String, Job)| made(job, member).is_some_and(is_complete);
-    let gone: Vec<_> = cleanups.iter().filter(removed).map(|(name, _)| name.clone()).collect();
-    let nodes = copies.iter().map(|node| node.name.clone());
-    let mut nodes: Vec<String> = nodes.filter(|name| deleted || !gone.contains(name)).collect();
+    let over = copies.iter().filter(|node| unneeded(node));
+    let cleanups = over.filter_map(|node| blueprint.memory_cleanup_job(&node.name)).collect();
+    let mut nodes: Vec<String> = copies.iter().map(|node| node.name.clone()).collect();
     nodes.sort();
-    let cleanups = cleanups.into_iter().map(|(_, job)| job).collect();
     Ok(Memory { keeps, nodes, unsuited, cleanups })
+}
+
+/// The nodes from which a copy was removed, for whatever reason that was begun.
+fn cleaned<'m>(member: &Seen<'m>) -> BTreeSet<&'m str> {
+    let jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
+    jobs.filter(|job| is_complete(job)).filter_map(objects::cleaned).collect()
 }
 
 /// The nodes with pods that read a copy, or are to make one.
@@ -153,21 +154,25 @@ impl Memory {
         cleanups.cloned().collect()
     }
 
-    /// A Job that has done its work and is remembered no more. It goes, or the next copy on its node would seem to have
-    /// been removed by it.
-    pub(super) fn done(&self, member: &Seen<'_>) -> Option<String> {
-        let awaited = |job: &Job| self.cleanups.iter().any(|one| made(one, member) == Some(job));
-        let mut jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
-        let goes = |job: &&Job| job.metadata.deletion_timestamp.is_none() && is_complete(job);
-        jobs.find(|job| goes(job) && !awaited(job))?.metadata.name.clone()
-    }
-
     /// Whether every Job has had its chance. In a namespace that is being deleted none has any: what is left is
     /// removed by the nodes' agents.
     pub(super) fn clean(&self, member: &Seen<'_>) -> bool {
         member.writing.is_hopeless(Part::Jobs)
             || self.cleanups.iter().all(|job| made(job, member).is_some_and(ended))
     }
+}
+
+/// A Job that has done its work, and the status does not name its copy any more. It goes, or the next copy on its
+/// node would seem to have been removed by it.
+pub(super) fn done(member: &Seen<'_>) -> Option<String> {
+    let (named, readers) = (remembered(member), readers(member));
+    let awaited = |job: &Job| {
+        objects::cleaned(job)
+            .is_some_and(|node| named.iter().any(|known| known == node) && !readers.contains(node))
+    };
+    let mut jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
+    let goes = |job: &&Job| job.metadata.deletion_timestamp.is_none() && is_complete(job);
+    jobs.find(|job| goes(job) && !awaited(job))?.metadata.name.clone()
 }
 
 fn made<'j>(job: &Job, member: &Seen<'j>) -> Option<&'j Job> {

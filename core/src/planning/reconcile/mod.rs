@@ -193,7 +193,7 @@ fn want(
         id: member.id.clone(),
         finalizer: finalizer(member.model, ended),
         jobs,
-        outdated: benchmarking.outdated.or_else(|| memory.done(member)).filter(|_| stays),
+        outdated: benchmarking.outdated.or_else(|| memory::done(member)).filter(|_| stays),
         measured: benchmarking.measured,
         service: service(observed, member, verdict.as_ref()),
         files: files.filter(|_| stays),

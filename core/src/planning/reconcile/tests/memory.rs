@@ -210,3 +210,25 @@ fn a_clean_up_that_failed_is_not_made_again_for_an_hour_and_one_that_is_done_goe
     model.model.metadata.deletion_timestamp = Some(time(at(0)));
     assert_eq!(planned(&model).outdated, None);
 }
+
+#[test]
+fn a_copy_that_was_removed_is_not_named_although_the_model_keeps_some_again() {
+    let with = serving_from_memory();
+    let cache = with.model.spec.cache.clone();
+    let mut model = edited(with, |spec| spec.cache = None);
+    model.pods.clear();
+    model.jobs = planned(&model).jobs;
+    let mut model = edited(model, |spec| spec.cache = cache);
+    assert_eq!(kept_on(&planned(&model)), ["a"], "it is only being removed");
+    model.jobs[0].status = Some(ended_as("Complete"));
+    let name = model.jobs[0].metadata.name.clone();
+    let told = planned(&model);
+    assert_eq!((kept_on(&told), &told.jobs, &told.outdated), (Vec::new(), &Vec::new(), &None));
+
+    model.pods = vec![keeping_on("a")];
+    let again = planned(&model);
+    assert_eq!((kept_on(&again), &again.outdated), (vec!["a".to_owned()], &name), "another came");
+    model.pods.clear();
+    model.model.status = Some(told.status);
+    assert_eq!(planned(&model).outdated, name);
+}
