@@ -56,7 +56,7 @@ impl Reconciler {
         let background = DeleteParams::background();
         let write = jobs.delete(name, &background);
         let deleted = self.writer.guarded(format!("delete Job {name}"), write).await;
-        self.world.forget_contest(&member.id, (Kind::Job, name));
+        self.world.forget_contest(&member.model, (Kind::Job, name));
         gone_is_well(deleted.map(drop)).map(|()| Wrote::Something)
     }
 }

@@ -107,9 +107,9 @@ impl Reconciler {
         if let Some(told) = dispute.as_ref().and_then(|dispute| dispute.told(now)) {
             tracing::warn!(model = %member.id, told, put_backs, "put back");
         }
-        self.world.note_contest(&member.id, (kind, name), contest);
+        self.world.note_contest(&member.model, (kind, name), contest);
         if let Some(dispute) = dispute {
-            self.world.note_dispute(&member.id, dispute);
+            self.world.note_dispute(&member.model, dispute);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Reconciler {
         if let Some(moment) = tries.writing.next_try(now) {
             self.world.queue.wake_at(group.clone(), self.world.clock.instant(moment));
         }
-        self.world.note_writing(&member.id, tries.writing);
+        self.world.note_writing(&member.model, tries.writing);
         if news {
             self.world.queue.wake(group.clone());
         }
@@ -98,7 +98,7 @@ impl Reconciler {
         tries: &mut Tries<'_>,
     ) -> Result<(), Error> {
         if let Some(verdict) = &wanted.verdict {
-            self.world.remember(&wanted.id, verdict.record.clone());
+            self.world.remember(&member.model, verdict.record.clone());
         }
         // Once a pass, or a second look would find nothing to do and forget what the first was refused.
         let goes = wanted.finalizer == Finalizer::Remove;

@@ -93,28 +93,29 @@ impl World {
         self.index.lock().knows(model)
     }
 
-    /// Keeps what was decided about a model for the next decision.
-    pub(crate) fn remember(&self, model: &ModelId, record: Record) {
+    /// Keeps what was decided about a Model for the next decision; of this and what follows, nothing is said of another
+    /// that has its name by now.
+    pub(crate) fn remember(&self, model: &Model, record: Record) {
         self.index.lock().remember(model, record);
     }
 
     /// Keeps what became of the writes of a model's objects.
-    pub(crate) fn note_writing(&self, model: &ModelId, writing: Writing) {
+    pub(crate) fn note_writing(&self, model: &Model, writing: Writing) {
         self.index.lock().note_writing(model, writing);
     }
 
     /// Somebody else wrote fields of a model's objects; it is told.
-    pub(crate) fn note_dispute(&self, model: &ModelId, dispute: Dispute) {
+    pub(crate) fn note_dispute(&self, model: &Model, dispute: Dispute) {
         self.change(|index, _| index.note_dispute(model, dispute));
     }
 
     /// Keeps what is known of the writes of one of a model's objects.
-    pub(crate) fn note_contest(&self, model: &ModelId, object: (Kind, &str), contest: Contest) {
+    pub(crate) fn note_contest(&self, model: &Model, object: (Kind, &str), contest: Contest) {
         self.index.lock().note_contest(model, object, contest, self.clock.now());
     }
 
     /// This process has deleted one of a model's objects: to make it anew is no repeat.
-    pub(crate) fn forget_contest(&self, model: &ModelId, object: (Kind, &str)) {
+    pub(crate) fn forget_contest(&self, model: &Model, object: (Kind, &str)) {
         self.index.lock().forget_contest(model, object);
     }
 

@@ -79,7 +79,7 @@ fn failed_before(scene: &Scene, mut writing: Writing, times: usize) {
     for _ in 0..times {
         writing.fail(Part::Engine, "before", Some(1), long_ago);
     }
-    scene.world.note_writing(&ModelId::new("default", "m"), writing);
+    scene.world.note_writing(&scene.model(), writing);
 }
 
 #[tokio::test]

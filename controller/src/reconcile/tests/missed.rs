@@ -31,7 +31,7 @@ async fn an_object_that_is_not_written_costs_the_neighbour_nothing_and_both_have
                 assert_eq!(status["phase"], "Idle", "{code} {object}: {name} has {status}");
             }
             scene.server.rule(|_| None);
-            scene.reconciler.world.note_writing(&ModelId::new("default", "a"), Writing::default());
+            scene.reconciler.world.note_writing(&scene.model(), Writing::default());
             assert_eq!(scene.pass().await.len(), 0, "{code} {object}");
             assert!(scene.server.object(object).is_some(), "{code} {object}: never made");
         }

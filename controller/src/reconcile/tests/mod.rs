@@ -91,8 +91,12 @@ impl Scene {
         });
         self.world.saw_pod(serde_json::from_value(pod).unwrap());
         let draining = Some(self.world.clock.now() - Duration::from_hours(1));
-        let id = ModelId::new("default", "m");
-        self.world.remember(&id, Record { draining, ..Record::default() });
+        self.world.remember(&self.model(), Record { draining, ..Record::default() });
+    }
+
+    /// The first Model, as it is known.
+    fn model(&self) -> Arc<Model> {
+        Arc::clone(&self.world.sight(&self.group).unwrap().members[0].model)
     }
 
     fn status_of(&self, name: &str) -> Option<Value> {

@@ -224,7 +224,7 @@ async fn started_again(gpu: Value) -> Value {
     for _ in 0..9 {
         contest.wrote(&wish, Some(["keda".to_owned()].into()), lately);
     }
-    scene.world.note_contest(&ModelId::new("default", "m"), (Kind::Deployment, "m"), contest);
+    scene.world.note_contest(&scene.model(), (Kind::Deployment, "m"), contest);
     scene.changed("deployments/m", |object| {
         object["metadata"]["managedFields"] =
             json!([{ "manager": "keda", "operation": "Update", "subresource": "scale" }]);

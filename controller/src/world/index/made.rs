@@ -66,9 +66,9 @@ impl Index {
 
     /// One that has ended may be deleted by anybody who wants it done again.
     pub(in crate::world) fn forget_job(&mut self, job: &Job) -> Vec<GroupId> {
-        let model = Owner::of(job).and_then(|owner| self.owners.get(&owner).cloned());
-        if let Some(model) = model.filter(|_| has_ended(job)) {
-            self.forget_contest(&model, (Kind::Job, &job.name_any()));
+        let model = Owner::of(job).and_then(|owner| self.models.get_mut(self.owners.get(&owner)?));
+        if let Some(seen) = model.filter(|_| has_ended(job)) {
+            seen.contests.remove(&(Kind::Job, job.name_any()));
         }
         self.forget(job, |objects| &mut objects.jobs)
     }

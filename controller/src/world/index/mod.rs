@@ -3,6 +3,7 @@
 mod bringers;
 mod made;
 mod questions;
+mod remembered;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use flexinfer_core::planning::group::Record;
 use flexinfer_core::planning::model::Demand;
 use flexinfer_core::planning::progress::Progress;
 use flexinfer_core::planning::status::remembered;
-use flexinfer_core::planning::writing::{Contest, Dispute, Writing};
+use flexinfer_core::planning::writing::{Dispute, Writing};
 use flexinfer_crds::{LoRAAdapter, Model};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::ResourceExt as _;
@@ -29,7 +30,7 @@ use super::member::{Contests, Meaning};
 use super::names::Names;
 use super::news::{busier, id_of, newer, same_spec};
 use super::nodes::Nodes;
-use super::objects::{Kind, Objects};
+use super::objects::Objects;
 use super::owner::Owner;
 use super::{Claims, Results};
 
@@ -71,44 +72,6 @@ impl Index {
         let changed = self.names.settle(&models);
         let groups = changed.iter().filter_map(|id| Some(self.models.get(id)?.meaning.group(id)));
         groups.collect()
-    }
-
-    pub(super) fn remember(&mut self, id: &ModelId, record: Record) {
-        if let Some(seen) = self.models.get_mut(id) {
-            seen.record = record;
-        }
-    }
-
-    pub(super) fn note_writing(&mut self, id: &ModelId, writing: Writing) {
-        if let Some(seen) = self.models.get_mut(id) {
-            seen.writing = writing;
-        }
-    }
-
-    pub(super) fn note_dispute(&mut self, id: &ModelId, dispute: Dispute) -> Vec<GroupId> {
-        let Some(seen) = self.models.get_mut(id) else { return Vec::new() };
-        seen.dispute = Some(dispute);
-        vec![seen.meaning.group(id)]
-    }
-
-    pub(super) fn note_contest(
-        &mut self,
-        id: &ModelId,
-        (kind, name): (Kind, &str),
-        contest: Contest,
-        now: Moment,
-    ) {
-        if let Some(seen) = self.models.get_mut(id) {
-            // Jobs have ever other names.
-            seen.contests.retain(|(kind, _), known| *kind != Kind::Job || !known.is_over(now));
-            seen.contests.insert((kind, name.to_owned()), contest);
-        }
-    }
-
-    pub(super) fn forget_contest(&mut self, id: &ModelId, (kind, name): (Kind, &str)) {
-        if let Some(seen) = self.models.get_mut(id) {
-            seen.contests.remove(&(kind, name.to_owned()));
-        }
     }
 
     /// Takes over a Model. A report that only renews what was known wakes nobody.

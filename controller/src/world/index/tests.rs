@@ -1,11 +1,13 @@
 //! What is known of Models and their objects, whatever the order in which it is told.
 
+use flexinfer_core::planning::writing::Contest;
 use flexinfer_crds::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::world::objects::Kind;
 
 fn pod(uid: &str, version: &str) -> Pod {
     let metadata = json!({
@@ -164,11 +166,17 @@ fn nothing_that_was_remembered_of_a_model_is_said_of_another_of_its_name() {
     let mut index = Index::default();
     let (now, id) = (Moment::ORIGIN, ModelId::new("ai", "m"));
     index.see_model(model("a", "9", "chat"), now);
-    index.remember(&id, Record { draining: Some(now), ..Record::default() });
-    index.note_dispute(&id, Dispute::new("kyverno wrote .spec", now));
-    index.note_contest(&id, (Kind::Deployment, "m"), Contest::default(), now);
-    // Deleted and made anew while nobody watched.
+    let first = model("a", "9", "chat");
+    let note = |index: &mut Index| {
+        index.remember(&first, Record { draining: Some(now), ..Record::default() });
+        index.note_dispute(&first, Dispute::new("kyverno wrote .spec", now));
+        index.note_contest(&first, (Kind::Deployment, "m"), Contest::default(), now);
+    };
+    note(&mut index);
+    assert!(index.models[&id].dispute.is_some());
+    // Deleted and made anew while nobody watched, and before a pass over the first had ended.
     index.see_model(model("b", "12", "chat"), now);
+    note(&mut index);
     let seen = &index.models[&id];
     assert_eq!((&seen.record, &seen.dispute), (&Record::default(), &None));
     assert!(seen.contests.is_empty());
