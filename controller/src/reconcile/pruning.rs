@@ -11,17 +11,19 @@ use super::{Error, Reconciler, Wrote};
 use crate::world::Member;
 
 impl Reconciler {
+    /// One that may not be deleted keeps none of the others there.
     pub(super) async fn prune(
         &self,
         member: &Member,
         leftovers: Vec<PodId>,
     ) -> Result<Wrote, Error> {
         let wrote = Wrote::any(!leftovers.is_empty());
-        for leftover in leftovers {
-            tracing::info!(model = %member.id, pod = leftover.name, "a pod that failed is deleted");
-            self.delete_pod(member, leftover, DeleteParams::default()).await?;
+        let mut done = Ok(());
+        for pod in leftovers {
+            tracing::info!(model = %member.id, pod = pod.name, "a pod that failed is deleted");
+            done = done.and(self.delete_pod(member, pod, DeleteParams::default()).await.map(drop));
         }
-        Ok(wrote)
+        done.map(|()| wrote)
     }
 
     /// Shortens the time that pods have which end already.
@@ -31,12 +33,13 @@ impl Reconciler {
         released: Vec<PodId>,
     ) -> Result<Wrote, Error> {
         let wrote = Wrote::any(!released.is_empty());
+        let mut done = Ok(());
         for pod in released {
             tracing::info!(model = %member.id, pod = pod.name, "a pod that ends has nothing left to do");
             let soon = DeleteParams { grace_period_seconds: Some(LAST), ..DeleteParams::default() };
-            self.delete_pod(member, pod, soon).await?;
+            done = done.and(self.delete_pod(member, pod, soon).await.map(drop));
         }
-        Ok(wrote)
+        done.map(|()| wrote)
     }
 
     /// Whether it ends by this: it may be gone already, or another may have its name.

@@ -150,3 +150,21 @@ async fn a_finalizer_that_is_refused_is_told_and_the_model_begins_as_soon_as_it_
     assert!(eventually_async(Duration::from_secs(60), well).await, "it never begins");
     assert!(scene.server.object("deployments/m").is_some());
 }
+
+#[tokio::test]
+async fn a_pod_that_may_not_be_deleted_keeps_no_other_there() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    for name in ["m-0", "m-1"] {
+        let failed = json!({
+            "metadata": {
+                "name": name, "namespace": "default", "uid": format!("of-{name}"),
+                "labels": { keys::MODEL: "m" }, "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "status": { "phase": "Failed" },
+        });
+        scene.world.saw_pod(serde_json::from_value(failed).unwrap());
+    }
+    scene.server.rule(|call| call.writes("pods/m-0").then(|| refusal(403, "Forbidden", "kept")));
+    scene.pass().await;
+    assert_eq!(["pods/m-0", "pods/m-1"].map(|pod| scene.server.writes(pod)), [1, 1]);
+}
