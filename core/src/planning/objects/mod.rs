@@ -51,6 +51,7 @@ pub use fields::{as_applied, owns_all, owns_replicas};
 pub(super) use flash::reads_kept_copy;
 pub(super) use initial::FETCH;
 pub(super) use jobs::{FILLER, QUANTIZER};
+pub(super) use nodes::until_by_mounts;
 
 pub use images::{Images, pinned};
 pub use metadata::spec_hash;

@@ -1,5 +1,9 @@
 //! On which nodes a model's pods may run: where its GPUs are, and where several engines can have their weights.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
     PersistentVolumeClaim, PodAffinity, PodAffinityTerm, TopologySpreadConstraint,
@@ -44,11 +48,9 @@ impl Blueprint<'_> {
     /// What has to be before an engine ends in whose place another shall serve. What only one pod can use, and what has
     /// to be where the old one is, finds no node before.
     pub(crate) fn until(&self, claim: Option<&PersistentVolumeClaim>) -> Until {
-        let one_pod =
-            claim.is_some_and(|claim| modes(claim).any(|mode| mode == "ReadWriteOncePod"));
         if !self.on_one_node() {
             Until::Served
-        } else if one_pod || self.bound_to_one_node() {
+        } else if claim.is_some_and(is_of_one_pod) || self.bound_to_one_node() {
             Until::Gone
         } else {
             Until::Placed
@@ -98,6 +100,33 @@ impl Blueprint<'_> {
 fn on_many_nodes(claim: &PersistentVolumeClaim, writes: bool) -> bool {
     let can = |mode: &str| mode == "ReadWriteMany" || (mode == "ReadOnlyMany" && !writes);
     modes(claim).any(can)
+}
+
+/// What has to be before an engine of `deployment` ends, of a Model that cannot be drawn now: by what it mounts, and
+/// whether all of them have to be together.
+pub(in crate::planning) fn until_by_mounts(
+    deployment: &Deployment,
+    claims: &BTreeMap<String, Arc<PersistentVolumeClaim>>,
+) -> Until {
+    let Some(pod) = &deployment.spec.template.spec else { return Until::Served };
+    let mounts =
+        pod.volumes.iter().flatten().filter_map(|one| one.persistent_volume_claim.as_ref());
+    let on_one_node = mounts.filter_map(|mount| {
+        let (claim, writes) = (claims.get(&mount.claim_name), mount.read_only != Some(true));
+        (!claim.is_some_and(|claim| on_many_nodes(claim, writes))).then_some(claim)
+    });
+    let on_one_node: Vec<_> = on_one_node.collect();
+    let together = pod.affinity.as_ref().is_some_and(|affinity| affinity.pod_affinity.is_some());
+    let one_pod = on_one_node.iter().flatten().any(|claim| is_of_one_pod(claim));
+    match on_one_node.as_slice() {
+        [] => Until::Served,
+        _ if one_pod || together => Until::Gone,
+        _ => Until::Placed,
+    }
+}
+
+fn is_of_one_pod(claim: &PersistentVolumeClaim) -> bool {
+    modes(claim).any(|mode| mode == "ReadWriteOncePod")
 }
 
 /// How `claim` can be used; as long as it has no volume, how it shall be.

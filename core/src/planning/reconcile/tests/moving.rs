@@ -167,3 +167,37 @@ fn engines_move_whatever_else_is_withheld() {
         assert_eq!(planned(&model).moving == Moving::default(), part == Part::Moving, "{part:?}");
     }
 }
+
+#[test]
+fn where_a_model_cannot_be_drawn_what_its_engine_mounts_says_when_that_ends() {
+    let mut model = serving_with_another_source();
+    model.complaints = vec![Complaint::error("spec.config", "a typo")];
+    model.nodes = vec![going("n1")];
+    let name = model.claims.keys().next().unwrap().clone();
+    let volumes = json!([{ "name": "model", "persistentVolumeClaim": { "claimName": name } }]);
+    let template = &mut model.deployment.as_mut().unwrap().spec.template;
+    template.spec.get_or_insert_default().volumes = Some(serde_json::from_value(volumes).unwrap());
+    let loads = json!({
+        "metadata": { "name": "m-2", "uid": "p2" },
+        "spec": { "nodeName": "n2", "containers": [] },
+    });
+    let loads: Pod = serde_json::from_value(loads).unwrap();
+    let mut moving_on = |mode: &str| {
+        let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
+        claim.spec.as_mut().unwrap().access_modes = Some(vec![mode.to_owned()]);
+        let doomed = planned(&model).moving;
+        let alone = model.pods.clone();
+        model.pods[0].metadata.annotations =
+            Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
+        model.pods.push(loads.clone());
+        let apart = planned(&model).moving;
+        model.pods = alone;
+        (doomed, apart)
+    };
+    let apart = Moving { apart: vec![engine()], ..Moving::default() };
+    let at_once = Moving { at_once: vec![engine()], ..Moving::default() };
+    let over = Moving { over: vec![engine()], ..Moving::default() };
+    assert_eq!(moving_on("ReadWriteMany"), (apart.clone(), Moving::default()));
+    assert_eq!(moving_on("ReadWriteOnce"), (apart, over.clone()), "the other has a node");
+    assert_eq!(moving_on("ReadWriteOncePod"), (at_once, over));
+}
