@@ -23,4 +23,4 @@ mod weights;
 pub use fetch::{fetch, whole};
 pub use logins::LoginFiles;
 pub use settings::{FetchSettings, Token};
-pub use weights::check_weights;
+pub use weights::{check_weights, check_weights_alone};

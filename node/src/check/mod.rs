@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use flexinfer_fetching::check_weights;
+use flexinfer_fetching::check_weights_alone;
 
 use crate::ending::{Ending, failed};
 
@@ -18,7 +18,13 @@ pub struct Arguments {
 
 /// Looks, and says what is wrong if anything is.
 pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
-    let looking = tokio::task::spawn_blocking(move || check_weights(&arguments.path));
-    let looked = looking.await.context("the looking ended by itself")?;
-    Ok(looked.map_or_else(|failure| failed(&failure), |()| Ending::Done))
+    let path = arguments.path.clone();
+    let looking = tokio::task::spawn_blocking(move || check_weights_alone(&path));
+    let place = arguments.path.display();
+    match looking.await.context("the looking ended by itself")? {
+        Err(failure) => return Ok(failed(&failure)),
+        Ok(0) => tracing::warn!(path = %place, "nothing is of a format that can be checked"),
+        Ok(files) => tracing::info!(path = %place, files, "whole"),
+    }
+    Ok(Ending::Done)
 }

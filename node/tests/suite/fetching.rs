@@ -101,7 +101,22 @@ fn why_it_failed_is_told_by_the_exit_status() {
     assert_eq!(program().arg("check").arg(&missing).output().unwrap().status.code(), Some(65));
     let other = nowhere.path().join("notes.txt");
     fs::write(&other, "text").unwrap();
-    assert!(program().arg("check").arg(&other).output().unwrap().status.success());
+    for place in [other.as_path(), nowhere.path()] {
+        let _no_more = fs::remove_file(&missing);
+        let output = program().arg("check").arg(place).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(65), "{said}");
+        assert!(
+            said.contains("nothing to check") && said.contains(place.to_str().unwrap()),
+            "{said}"
+        );
+    }
+    // Of a format that nobody knows there may be weights, also in folders below.
+    fs::create_dir(nowhere.path().join("unet")).unwrap();
+    fs::write(nowhere.path().join("unet/model.bin"), "weights").unwrap();
+    let output = program().arg("check").arg(nowhere.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("can be checked"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

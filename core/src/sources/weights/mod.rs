@@ -48,6 +48,32 @@ pub enum Malformed {
     Outside(#[from] super::BadSource),
 }
 
+/// Whether a file of this name is something beside weights: what describes them, and what a hub keeps for itself. Of any
+/// other name nobody knows: engines have formats of their own.
+pub fn is_never_weights(file_name: &str) -> bool {
+    const ENDS: [&str; 16] = [
+        "json",
+        "jsonl",
+        "md",
+        "txt",
+        "yaml",
+        "yml",
+        "toml",
+        "jinja",
+        "py",
+        "html",
+        "png",
+        "jpg",
+        "lock",
+        "log",
+        "metadata",
+        "flash-tmp",
+    ];
+    let lower = file_name.to_ascii_lowercase();
+    let end = lower.rsplit_once('.').map(|(_, end)| end);
+    lower.starts_with('.') || lower == "license" || end.is_some_and(|end| ENDS.contains(&end))
+}
+
 impl Format {
     /// The format that a file of this name has, if it is one that can be checked.
     pub fn of(file_name: &str) -> Option<Self> {
