@@ -1,6 +1,5 @@
 //! What the agent shows, under the original's names, and the page that shows it.
 
-use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +10,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flexinfer_core::hardware::{Gpu, Survey};
 use prometheus::{Encoder as _, GaugeVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::listening;
 
 /// Series of one node. A failed look leaves them as they were and says that they are old.
 pub(super) struct Metrics {
@@ -126,14 +126,9 @@ impl Metrics {
 
 /// Serves `/metrics` and `/healthz` on `port` of all addresses.
 pub(super) async fn serve(metrics: Arc<Metrics>, port: u16) -> anyhow::Result<JoinHandle<()>> {
-    let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        // A node without IPv6.
-        Err(_) => TcpListener::bind(("0.0.0.0", port)).await.with_context(|| {
-            format!("port {port} cannot be listened on; choose another with --metrics-port")
-        })?,
-    };
+    let listener = listening::everywhere(port).await.with_context(|| {
+        format!("port {port} cannot be listened on; choose another with --metrics-port")
+    })?;
     let address = listener.local_addr().context("the metrics page has no address")?;
     tracing::info!(%address, "serving /metrics");
     let routes = Router::new()
