@@ -9,6 +9,7 @@ pub mod ending;
 pub mod fetch;
 pub mod flash;
 pub mod in_root;
+mod inside;
 mod listening;
 mod weights;
 

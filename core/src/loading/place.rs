@@ -69,6 +69,14 @@ pub fn may_be_removed(
     if working.starts_with(place) { Err(Unfit::WorkedIn) } else { Ok(()) }
 }
 
+/// Whether a record that the user `writer` has left may say of a file, which `owner` tells the user of, that a load has
+/// put it there. Who works as root believes nobody of files that are a third one's: whoever may write to a folder that
+/// is shared could have root remove what he could not.
+pub fn may_name(writer: u32, user: u32, owner: impl FnOnce() -> Option<u32>) -> bool {
+    const ROOT: u32 = 0;
+    user != ROOT || writer == ROOT || owner().is_none_or(|owner| owner == writer)
+}
+
 /// The path without its slash at the beginning; never empty.
 fn below_the_root(place: &Path) -> Result<&Path, Unfit> {
     // `components` would pass over a dot in the middle.
@@ -174,6 +182,15 @@ mod tests {
             assert_eq!(removed(place, "/memory"), Err(Unfit::NotPlain), "{place}");
         }
         assert_eq!(removed("/memory/llama", "memory"), Err(Unfit::TooWide("memory".into())));
+    }
+
+    #[test]
+    fn root_believes_a_record_only_of_its_writers_own_files() {
+        let (root, ada, bob) = (0, 1000, 1001);
+        let may = |writer, user, owner| may_name(writer, user, || Some(owner));
+        assert!(may(root, root, ada) && may(ada, root, ada) && may(ada, bob, root));
+        assert!(!may(ada, root, bob) && !may(ada, root, root));
+        assert!(may_name(ada, root, || None), "what is not there is nobody's");
     }
 
     #[test]

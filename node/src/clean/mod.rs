@@ -13,7 +13,8 @@ use clap::Args;
 use flexinfer_core::loading::place::{may_be_removed, may_hold_copies};
 
 use crate::ending::Ending;
-use crate::flash::copies;
+use crate::flash::copies::Copies;
+use crate::inside;
 
 /// What to remove.
 #[derive(Clone, Debug, Args)]
@@ -43,23 +44,30 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Ending> {
 
 /// Removes the copy in `folder`, and nothing that a load has not put there.
 fn copy(folder: &Path) -> anyhow::Result<()> {
-    may_hold_copies(folder)?;
     let real = match folder.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         real => real?,
     };
     may_hold_copies(&real)?;
-    if !copies::is_copy(&real) {
+    let (copies, itself) = (Copies::at(&real)?, Path::new(""));
+    if !copies.is_at(itself) {
         bail!(
             "no load of `flash` has left its record there, so that nothing in it is known to be a copy"
         );
     }
-    // Those below come after those above.
-    copies::below(&real, None).iter().rev().try_for_each(|copy| copies::remove(copy, None))?;
-    // Folders on the way to copies are nobody's now. What is mounted stays, too.
-    let _left = copies::remove_empty(&real);
+    // With a record it is one copy; without, it may have been the folder of others, which come after it.
+    let all =
+        if copies.is_recorded(itself) { vec![itself.to_path_buf()] } else { copies.find(None) };
+    for copy in all.iter().rev() {
+        copies.remove(copy, None)?;
+        copies.remove_above(copy)?;
+    }
     if fs::read_dir(&real).is_ok_and(|mut left| left.next().is_some()) {
-        tracing::warn!(path = %real.display(), "the copy is removed; files that no load has put there are left");
+        let what = match copies.find(None).as_slice() {
+            [] => "files that no load has put there are left",
+            _ => "another copy below it is left, and whatever else is there",
+        };
+        tracing::warn!(path = %real.display(), "the copy is removed; {what}");
     }
     Ok(())
 }
@@ -71,8 +79,13 @@ fn whole(folder: &Path, within: &Path) -> anyhow::Result<()> {
     let decide = |place: &Path, within: &Path| may_be_removed(place, within, &mounts, &working);
     decide(folder, within)?;
     let Some(place) = real(folder)? else { return Ok(()) };
-    decide(&place, &fs::canonicalize(within)?)?;
-    Ok(remove(&place)?)
+    let within = fs::canonicalize(within)?;
+    decide(&place, &within)?;
+    let Some((above, name)) = place.strip_prefix(&within)?.parent().zip(place.file_name()) else {
+        bail!("it has no name");
+    };
+    let folder = inside::top(&within).and_then(|top| inside::folder(&top, above))?;
+    Ok(inside::remove_whole(&folder, name, &place)?)
 }
 
 /// Where `folder` really is: the folders on the way are looked up behind their links, a link in its own place is not.
@@ -89,52 +102,5 @@ fn real(folder: &Path) -> io::Result<Option<PathBuf>> {
         Ok(place) => Ok(Some(place)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// A link is removed itself, never what it leads to.
-fn remove(folder: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(folder) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(folder),
-        Ok(_) => fs::remove_file(folder),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_goes_with_all_in_it_and_what_a_link_leads_to_stays() {
-        let top = tempfile::tempdir().unwrap();
-        let (folder, other) = (top.path().join("llama"), top.path().join("other"));
-        fs::create_dir_all(folder.join("sub")).unwrap();
-        fs::create_dir(&other).unwrap();
-        fs::write(other.join("a"), "a").unwrap();
-        fs::write(folder.join("sub/b"), "b").unwrap();
-        std::os::unix::fs::symlink(&other, folder.join("link")).unwrap();
-        let link = top.path().join("link");
-        std::os::unix::fs::symlink(&other, &link).unwrap();
-        remove(&folder).unwrap();
-        remove(&link).unwrap();
-        assert!(!folder.exists() && !link.exists() && other.join("a").exists());
-        remove(&folder).unwrap();
-    }
-
-    #[test]
-    fn a_folder_behind_a_link_is_looked_up_before_it_is_decided_about() {
-        let top = tempfile::tempdir().unwrap();
-        let top = top.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("real/copy")).unwrap();
-        std::os::unix::fs::symlink(top.join("real"), top.join("link")).unwrap();
-        assert_eq!(real(&top.join("link/copy")).unwrap(), Some(top.join("real/copy")));
-        assert_eq!(real(&top.join("link")).unwrap(), Some(top.join("link")));
-        assert_eq!(real(&top.join("link/gone")).unwrap(), None);
-        assert_eq!(real(&top.join("nowhere/gone")).unwrap(), None);
     }
 }

@@ -1,71 +1,114 @@
 //! What earlier loads of other weights have left beside the destination, in a folder that is to hold one copy: memory
 //! that nobody would ever free. What no load has put there is told of and stays.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::copies;
-use super::destination::OURS;
+use super::copies::Copies;
 use super::error::FlashError;
-use super::lock::{self, LOCK, Lock};
+use super::lock::{self, Lock};
+use super::own::{OURS, Own};
+use super::place;
+use crate::inside::{self, OF_FILE_SYSTEM};
 
-/// Removes the copies in `top` that are not on the way to `destination`, once no other load is at work there, and keeps
-/// others from that until what it gives is dropped; nothing where the file system has no locks, or where the lock on
-/// the destination does that.
-pub(super) fn enter(
-    top: &Path,
-    destination: &Path,
-    stopped: &AtomicBool,
-) -> Result<Option<Lock>, FlashError> {
-    let Ok(way) = destination.strip_prefix(top) else {
-        let why =
-            "is not in the folder of --alone-in (FLASH_ALONE_IN), so that nothing there is removed";
-        return Err(FlashError::BadEntry { path: destination.to_path_buf(), why });
-    };
-    if way.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let ours = top.join(OURS);
-    fs::create_dir_all(&ours).map_err(|error| FlashError::writing(&ours, error))?;
-    let lock = lock::acquire(&ours.join(LOCK), stopped)?;
-    clear(top, way)?;
-    Ok(lock)
+/// A folder that is to hold one copy.
+pub(super) struct Alone {
+    top: PathBuf,
+    /// Where in it.
+    way: PathBuf,
 }
 
-/// Removes the copies in `top` that do not lie on the `way`, but for the lock, and folders that are empty.
-fn clear(top: &Path, way: &Path) -> Result<(), FlashError> {
-    let destination = top.join(way);
-    for copy in copies::below(top, Some(&destination)) {
-        let removed = if copy == top {
-            copies::empty(&copy, Some(&destination))
-        } else {
-            copies::remove(&copy, Some(&destination))
+impl Alone {
+    /// The folder `top`, in which `destination` is; both as they are behind all links.
+    pub(super) fn of(top: &Path, destination: &Path, source: &Path) -> Result<Self, FlashError> {
+        let (top, path) = (place::checked(top)?, place::checked(destination)?);
+        let Ok(way) = path.strip_prefix(&top) else {
+            let why = "it is not in the folder of --alone-in (FLASH_ALONE_IN)";
+            return Err(FlashError::Misplaced { path: destination.to_path_buf(), why });
         };
-        removed.map_err(|error| FlashError::writing(&copy, error))?;
-        tracing::info!(path = %copy.display(), "removed: no weights of this model any more");
-    }
-    let mut folder = top.to_path_buf();
-    for name in way {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let (path, kept) = (entry.path(), [name, OURS.as_ref()]);
-            if !kept.contains(&&*entry.file_name()) && copies::remove_empty(&path).is_err() {
-                tracing::warn!(path = %path.display(), "left: no load has put it there");
-            }
+        // An older copy may be what this one is to be copied from.
+        if source.canonicalize().is_ok_and(|source| source.starts_with(&top)) {
+            let why = "it is in the folder of --alone-in (FLASH_ALONE_IN), which is to hold nothing but the copy";
+            return Err(FlashError::Misplaced { path: source.to_path_buf(), why });
         }
-        folder.push(name);
+        let way = way.to_path_buf();
+        Ok(Self { top, way })
     }
-    Ok(())
+
+    /// Removes the copies that are not on the way to the destination, once no other load is at work in the folder, and
+    /// keeps others from that until what it gives is dropped; nothing where the file system has no locks, or where the
+    /// lock on the destination does that.
+    pub(super) fn enter(&self, stopped: &AtomicBool) -> Result<Option<Lock>, FlashError> {
+        let Self { top, way } = self;
+        if way.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let writing = |error| FlashError::writing(top, error);
+        std::fs::create_dir_all(top).map_err(writing)?;
+        let own = inside::top(top).and_then(|folder| Own::make(&folder, top)).map_err(writing)?;
+        let lock = lock::acquire(&own, stopped)?;
+        self.clear()?;
+        Ok(lock)
+    }
+
+    /// Removes the copies below the destination where that is the folder itself, whose lock is held.
+    pub(super) fn clear_below(&self) -> Result<(), FlashError> {
+        if !self.way.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let writing = |error| FlashError::writing(&self.top, error);
+        let copies = Copies::at(&self.top).map_err(writing)?;
+        for copy in copies.find(None).iter().filter(|copy| **copy != self.way).rev() {
+            copies.remove(copy, None).and_then(|()| copies.remove_above(copy)).map_err(writing)?;
+            tracing::info!(path = %self.top.join(copy).display(), "removed: no weights of this model any more");
+        }
+        Ok(())
+    }
+
+    /// Removes the copies that do not lie on the way, but for the lock, and folders that are empty.
+    fn clear(&self) -> Result<(), FlashError> {
+        let Self { top, way } = self;
+        let writing = |error| FlashError::writing(top, error);
+        let copies = Copies::at(top).map_err(writing)?;
+        for copy in copies.find(Some(way)) {
+            let removed = if copy.as_os_str().is_empty() {
+                copies.empty(&copy, Some(way))
+            } else {
+                copies.remove(&copy, Some(way))
+            };
+            removed.map_err(writing)?;
+            tracing::info!(path = %top.join(copy).display(), "removed: no weights of this model any more");
+        }
+        let mut above = PathBuf::new();
+        for name in way {
+            // A folder that is not there yet has nothing in it.
+            let folder = inside::top(top).and_then(|top| inside::folder(&top, &above));
+            let Ok(folder) = folder else { break };
+            for (entry, _) in inside::entries(&folder).map_err(writing)? {
+                let (path, kept) =
+                    (top.join(&above).join(&entry), [name, OURS.as_ref(), OF_FILE_SYSTEM.as_ref()]);
+                if !kept.contains(&&*entry) && inside::remove_empty(&folder, &entry, &path).is_err()
+                {
+                    tracing::warn!(path = %path.display(), "left: no load has put it there");
+                }
+            }
+            above.push(name);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use lock::LOCK;
 
     /// Enters as a load does that waits for nobody.
     fn enters(top: &Path, destination: &Path) -> Result<Option<Lock>, FlashError> {
-        enter(top, destination, &AtomicBool::new(true))
+        Alone::of(top, destination, Path::new("/none"))?.enter(&AtomicBool::new(true))
     }
 
     fn write(file: &Path, content: &str) {
@@ -90,12 +133,16 @@ mod tests {
         write(&top.join("theirs/b"), "not ours");
         fs::create_dir_all(top.join("hub/empty/folder")).unwrap();
         fs::write(elsewhere.join("d"), "theirs").unwrap();
+        fs::create_dir(elsewhere.join("empty")).unwrap();
+        fs::create_dir(top.join("lost+found")).unwrap();
         std::os::unix::fs::symlink(elsewhere, top.join("link")).unwrap();
         assert!(enters(top, &top.join("hub/org/new")).unwrap().is_some());
         let left = copies.map(|copy| top.join(copy).join("main/a").exists());
         assert_eq!(left, [true, false, false, false]);
         assert!(!top.join("oci").exists() && !top.join("hub/empty").exists());
         assert!(top.join("theirs/b").exists() && elsewhere.join("d").exists());
+        assert!(elsewhere.join("empty").exists(), "nothing goes behind a link");
+        assert!(top.join("lost+found").exists());
         enters(top, &top.join("not/yet/there")).unwrap();
         assert!(!top.join("hub").exists() && top.join("theirs/b").exists());
         assert!(top.join(OURS).join(LOCK).exists(), "the lock stays");
@@ -118,5 +165,41 @@ mod tests {
         drop(other);
         enters(top, &top.join("new")).unwrap();
         assert!(!top.join("old").exists());
+    }
+
+    #[test]
+    fn the_way_is_that_behind_links_and_dots() {
+        let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (top, elsewhere) = (top.path(), elsewhere.path());
+        copied(&top.join("old"));
+        std::os::unix::fs::symlink(elsewhere, top.join("link")).unwrap();
+        let name = elsewhere.file_name().unwrap();
+        for outside in [top.join("link/new"), top.join("..").join(name)] {
+            assert!(matches!(enters(top, &outside), Err(FlashError::Misplaced { .. })));
+            assert!(top.join("old/main/a").exists(), "{}", outside.display());
+        }
+        std::os::unix::fs::symlink(top, elsewhere.join("top")).unwrap();
+        enters(&elsewhere.join("top"), &top.join("new")).unwrap();
+        assert!(!top.join("old").exists());
+    }
+
+    #[test]
+    fn what_is_copied_from_is_no_old_copy() {
+        let top = tempfile::tempdir().unwrap();
+        let (top, source) = (top.path(), top.path().join("old"));
+        copied(&source);
+        let alone = Alone::of(top, &top.join("new"), &source);
+        assert!(matches!(alone, Err(FlashError::Misplaced { path, .. }) if path == source));
+        assert!(source.join("main/a").exists());
+    }
+
+    #[test]
+    fn copies_below_the_destination_go_as_well_where_that_is_the_folder() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        copied(top);
+        copied(&top.join("hub/old"));
+        Alone::of(top, top, Path::new("/none")).unwrap().clear_below().unwrap();
+        assert!(!top.join("hub").exists() && top.join("main/a").exists());
     }
 }

@@ -1,95 +1,175 @@
 //! Copies of weights as loads have left them: each is known by the record of its load and removed by it. What no
-//! record names is somebody else's and stays, wherever it lies.
+//! record names is somebody else's and stays, wherever it lies. So does what lies behind a link, or on another file
+//! system than the folder that is looked through.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirEntry};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::destination::OURS;
+use rustix::fs::FileType;
+
 pub(crate) use super::destination::is_in_memory;
+use super::own::Own;
 use super::record::{self, Record};
 use super::{lock, part};
+use crate::inside::{self, named};
 
-/// Whether a load has put its copy into `folder`, or begun to.
-pub(crate) fn is_copy(folder: &Path) -> bool {
-    let ours = folder.join(OURS);
-    let is = |name: &str| fs::symlink_metadata(ours.join(name)).is_ok_and(|found| found.is_file());
-    fs::symlink_metadata(&ours).is_ok_and(|found| found.is_dir())
-        && (is(record::NAME) || is(lock::LOCK))
+/// Why a folder stays where it is.
+const STAYS: [io::ErrorKind; 3] =
+    [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::NotFound, io::ErrorKind::ResourceBusy];
+
+/// The copies at and below a folder.
+pub(crate) struct Copies {
+    top: File,
+    path: PathBuf,
+    device: u64,
 }
 
-/// The folders with copies at and below `folder`, but not at or below `stays`. Links are not followed.
-pub(crate) fn below(folder: &Path, stays: Option<&Path>) -> Vec<PathBuf> {
-    let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
-    while let Some(folder) = open.pop() {
-        if stays.is_some_and(|stays| folder.starts_with(stays)) {
-            continue;
+impl Copies {
+    /// Those at and below `path`.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Self::of(inside::top(path)?, path)
+    }
+
+    /// Those at and below the open folder `top`, which is at `path`.
+    pub(crate) fn of(top: File, path: &Path) -> io::Result<Self> {
+        Ok(Self { device: inside::device(&top)?, top, path: path.to_path_buf() })
+    }
+
+    /// Whether nothing outlives a power cut there.
+    pub(crate) fn are_in_memory(&self) -> io::Result<bool> {
+        is_in_memory(&self.top)
+    }
+
+    /// Whether a load has put a copy at `way`, or begun to, or has had that folder for its copies alone.
+    pub(crate) fn is_at(&self, way: &Path) -> bool {
+        self.has(way, record::NAME) || self.has(way, lock::LOCK)
+    }
+
+    /// Whether the copy at `way` has a record of its files.
+    pub(crate) fn is_recorded(&self, way: &Path) -> bool {
+        self.has(way, record::NAME)
+    }
+
+    fn has(&self, way: &Path, name: &str) -> bool {
+        let own = self.folder(way).and_then(|folder| Own::of(&folder, Path::new("")));
+        own.and_then(|own| inside::file(&own.folder, OsStr::new(name))).is_ok()
+    }
+
+    /// The ways to all copies, those above first, but for those at or below `stays`.
+    pub(crate) fn find(&self, stays: Option<&Path>) -> Vec<PathBuf> {
+        let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+        while let Some(way) = open.pop() {
+            let Ok(folder) = self.folder(&way) else { continue };
+            if stays.is_some_and(|stays| way.starts_with(stays)) {
+                continue;
+            }
+            if self.is_at(&way) {
+                found.push(way.clone());
+            }
+            let entries = inside::entries(&folder).unwrap_or_default().into_iter();
+            let folders = entries.filter(|(_, kind)| *kind == FileType::Directory);
+            open.extend(folders.map(|(name, _)| way.join(name)));
         }
-        if is_copy(&folder) {
-            found.push(folder.clone());
+        found
+    }
+
+    /// Removes the copy at `way`, and its folder if nothing else is in it. Nothing at or below `stays` is touched.
+    pub(crate) fn remove(&self, way: &Path, stays: Option<&Path>) -> io::Result<()> {
+        let (folder, path) = (self.folder(way)?, self.path.join(way));
+        let own = Own::of(&folder, &path)?;
+        let lock = lock::attempt(&own).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other("a load is at work there"),
+            _ => error,
+        });
+        // Kept until all is gone: whoever waits for it finds that it is not in its place any more.
+        let _lock = lock.map_err(named(&own.path.join(lock::LOCK)))?;
+        self.empty(way, stays)?;
+        inside::remove_file(&own.folder, OsStr::new(lock::LOCK)).map_err(named(&own.path))?;
+        inside::remove_if_empty(&folder, OsStr::new(super::own::OURS)).map_err(named(&own.path))?;
+        self.remove_if_empty(way)
+    }
+
+    /// Removes all of a copy but its lock: the files of its record, what was half-written, the folders that are empty
+    /// then, and the record at last, so that a removing that is broken off is gone on with.
+    pub(super) fn empty(&self, way: &Path, stays: Option<&Path>) -> io::Result<()> {
+        let (folder, path) = (self.folder(way)?, self.path.join(way));
+        let own = Own::of(&folder, &path)?;
+        let record = Record { top: &folder, own: &own };
+        let place = own.path.join(record::NAME);
+        let mut folders = BTreeSet::from([way.to_path_buf()]);
+        // The folder of the file before: the next one most often lies in it too.
+        let mut last = None::<(PathBuf, Option<File>)>;
+        for file in record.known().map_err(named(&place))? {
+            let (below, name) = inside::split(&file);
+            let parent = way.join(below);
+            if stays.is_some_and(|stays| parent.starts_with(stays)) {
+                continue;
+            }
+            if last.as_ref().is_none_or(|(last, _)| *last != parent) {
+                let open = self.folder(&parent).ok();
+                if open.is_some() {
+                    folders.extend(up_to(&parent, way));
+                }
+                last = Some((parent, open));
+            }
+            if let Some((_, Some(open))) = &last {
+                inside::remove_file(open, name).map_err(named(&file.below(&path)))?;
+            }
         }
-        open.extend(entries(&folder).filter(is_folder).map(|entry| entry.path()));
+        // Those below come after those above.
+        for folder in folders.iter().rev() {
+            self.remove_parts(folder)?;
+            if folder != way {
+                self.remove_if_empty(folder)?;
+            }
+        }
+        self.remove_parts(&way.join(super::own::OURS))?;
+        inside::remove_file(&own.folder, OsStr::new(record::NAME)).map_err(named(&place))?;
+        Ok(())
     }
-    found
-}
 
-/// Removes the copy in `folder`, and that if nothing else is in it. Nothing at or below `stays` is touched.
-pub(crate) fn remove(folder: &Path, stays: Option<&Path>) -> io::Result<()> {
-    empty(folder, stays)?;
-    let ours = folder.join(OURS);
-    gone(fs::remove_file(ours.join(lock::LOCK)))?;
-    remove_if_empty(&ours)?;
-    remove_if_empty(folder)
-}
-
-/// Removes all of a copy but its lock: the files of its record, what was half-written, the folders that are empty
-/// then, and the record at last, so that a removing that is broken off is gone on with.
-pub(super) fn empty(folder: &Path, stays: Option<&Path>) -> io::Result<()> {
-    let ours = folder.join(OURS);
-    let real = folder.canonicalize()?;
-    let touched = |place: &Path| stays.is_none_or(|stays| !place.starts_with(stays));
-    // Whether a folder of the copy is what it seems, with no link on the way.
-    let mut within = BTreeMap::from([(folder.to_path_buf(), true)]);
-    for file in Record::at(ours.join(record::NAME)).read() {
-        let place = file.below(folder);
-        let Some(parent) = place.parent().filter(|parent| touched(parent)) else { continue };
-        let seems = parent.strip_prefix(folder).map_or_else(|_| real.clone(), |way| real.join(way));
-        let is_within = within
-            .entry(parent.to_path_buf())
-            .or_insert_with(|| parent.canonicalize().is_ok_and(|parent| parent == seems));
-        if *is_within && fs::symlink_metadata(&place).is_ok_and(|found| found.is_file()) {
-            gone(fs::remove_file(&place))?;
+    /// Removes the folder at `way` if nothing is in it.
+    pub(crate) fn remove_if_empty(&self, way: &Path) -> io::Result<()> {
+        let named = named(&self.path.join(way));
+        if let (Some(parent), Some(name)) = (way.parent(), way.file_name()) {
+            let parent = self.folder(parent)?;
+            return inside::remove_if_empty(&parent, name).map_err(named);
+        }
+        match fs::remove_dir(&self.path) {
+            Err(error) if !STAYS.contains(&error.kind()) => Err(named(error)),
+            _ => Ok(()),
         }
     }
-    let parents = within.into_iter().filter_map(|(folder, within)| within.then_some(folder));
-    let parents = parents.flat_map(|parent| up_to(&parent, folder)).collect::<BTreeSet<_>>();
-    // Those below come after those above.
-    for parent in parents.iter().rev() {
-        remove_parts(parent)?;
-        if parent != folder {
-            remove_if_empty(parent)?;
+
+    /// Removes the folders on the way to a copy that are empty without it; that of all copies stays.
+    pub(crate) fn remove_above(&self, copy: &Path) -> io::Result<()> {
+        let above = copy.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        above.into_iter().try_for_each(|above| self.remove_if_empty(above))
+    }
+
+    fn remove_parts(&self, way: &Path) -> io::Result<()> {
+        let Ok(folder) = self.folder(way) else { return Ok(()) };
+        let path = self.path.join(way);
+        let entries = inside::entries(&folder).map_err(named(&path))?;
+        let is_part = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(part::SUFFIX));
+        for (name, _) in entries.iter().filter(|(name, _)| is_part(name)) {
+            inside::remove_file(&folder, name).map_err(named(&path.join(name)))?;
+        }
+        Ok(())
+    }
+
+    /// The folder at `way`, if it is on the same file system.
+    fn folder(&self, way: &Path) -> io::Result<File> {
+        let folder = inside::folder(&self.top, way).map_err(named(&self.path.join(way)))?;
+        if inside::device(&folder)? == self.device {
+            Ok(folder)
+        } else {
+            Err(io::ErrorKind::CrossesDevices.into())
         }
     }
-    remove_parts(&ours)?;
-    gone(fs::remove_file(ours.join(record::NAME)))
-}
-
-/// What is gone already is well: another load may do the same where there are no locks.
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-/// Removes `folder` if there is nothing in it but folders, and those too.
-pub(crate) fn remove_empty(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        // What is no folder is not removed, and says so itself.
-        remove_empty(&entry?.path())?;
-    }
-    fs::remove_dir(folder)
 }
 
 /// `folder` and the folders above it, up to `top`.
@@ -98,36 +178,10 @@ fn up_to(folder: &Path, top: &Path) -> Vec<PathBuf> {
     below.map(Path::to_path_buf).collect()
 }
 
-fn remove_parts(folder: &Path) -> io::Result<()> {
-    let left = |entry: &DirEntry| {
-        let name = entry.file_name();
-        name.to_str().is_some_and(|name| name.ends_with(part::SUFFIX))
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-    };
-    entries(folder).filter(left).try_for_each(|part| gone(fs::remove_file(part.path())))
-}
-
-/// What has something in it, or is mounted, stays.
-fn remove_if_empty(folder: &Path) -> io::Result<()> {
-    use io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
-    match fs::remove_dir(folder) {
-        Err(error) if [DirectoryNotEmpty, NotFound, ResourceBusy].contains(&error.kind()) => Ok(()),
-        removed => removed,
-    }
-}
-
-fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
-    fs::read_dir(folder).into_iter().flatten().flatten()
-}
-
-fn is_folder(entry: &DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_dir())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
 
@@ -145,6 +199,10 @@ mod tests {
         fs::write(folder.join(".flash/files.json"), files).unwrap();
     }
 
+    fn remove(folder: &Path) -> io::Result<()> {
+        Copies::at(folder).unwrap().remove(Path::new(""), None)
+    }
+
     #[test]
     fn a_copy_goes_as_it_was_recorded_and_what_is_somebody_elses_stays() {
         let top = tempfile::tempdir().unwrap();
@@ -152,7 +210,7 @@ mod tests {
         write(&copy, &["a", "sub/deep/b", "sub/theirs", "half/.1-1-1.flash-tmp", "half/c"]);
         record(&copy, r#"["a", "sub/deep/b", "half/c", "../outside", "never/came"]"#);
         write(top.path(), &["outside"]);
-        remove(&copy, None).unwrap();
+        remove(&copy).unwrap();
         assert!(copy.join("sub/theirs").exists() && top.path().join("outside").exists());
         assert_eq!(fs::read_dir(&copy).unwrap().count(), 1, "all else of the copy is gone");
         assert_eq!(fs::read_dir(copy.join("sub")).unwrap().count(), 1);
@@ -160,29 +218,63 @@ mod tests {
         fs::remove_dir(copy.join("sub")).unwrap();
         write(&copy, &["a"]);
         record(&copy, r#"["a"]"#);
-        remove(&copy, None).unwrap();
+        remove(&copy).unwrap();
         assert!(!copy.exists());
     }
 
     #[test]
     fn nothing_is_removed_through_a_link() {
         let (top, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        write(other.path(), &["passwd", "copy/a"]);
+        write(other.path(), &["passwd", "copy/a", "lock", "files.json"]);
         record(&other.path().join("copy"), r#"["a"]"#);
         symlink(other.path(), top.path().join("link")).unwrap();
         record(top.path(), r#"["link/passwd"]"#);
-        assert_eq!(below(top.path(), None), [top.path()]);
-        remove(top.path(), None).unwrap();
+        assert_eq!(Copies::at(top.path()).unwrap().find(None), [Path::new("")]);
+        remove(top.path()).unwrap();
         assert!(other.path().join("passwd").exists() && top.path().join("link").exists());
+        symlink(other.path(), top.path().join(".flash")).unwrap();
+        assert!(!Copies::at(top.path()).unwrap().is_at(Path::new("")), "a link is none of ours");
+        remove(top.path()).unwrap_err();
+        assert!(other.path().join("files.json").exists());
     }
 
     #[test]
-    fn only_folders_without_files_count_as_empty() {
+    fn a_record_that_cannot_be_read_is_kept_and_named() {
         let top = tempfile::tempdir().unwrap();
-        fs::create_dir_all(top.path().join("a/b/c")).unwrap();
-        remove_empty(&top.path().join("a")).unwrap();
-        write(top.path(), &["a/b/theirs"]);
-        remove_empty(&top.path().join("a")).unwrap_err();
-        assert!(top.path().join("a/b/theirs").exists() && !top.path().join("a/b/c").exists());
+        write(top.path(), &["a"]);
+        record(top.path(), "half of it");
+        let said = remove(top.path()).unwrap_err().to_string();
+        assert!(said.contains(".flash/files.json"), "{said}");
+        assert!(top.path().join(".flash/files.json").exists() && top.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_copy_that_a_load_is_at_work_on_stays() {
+        let top = tempfile::tempdir().unwrap();
+        write(top.path(), &["a"]);
+        record(top.path(), r#"["a"]"#);
+        let own = Own::of(&inside::top(top.path()).unwrap(), top.path()).unwrap();
+        let lock = lock::attempt(&own).unwrap();
+        let said = remove(top.path()).unwrap_err().to_string();
+        assert!(said.contains("a load is at work there"), "{said}");
+        assert!(top.path().join("a").exists());
+        drop(lock);
+        remove(top.path()).unwrap();
+        assert!(!top.path().exists());
+    }
+
+    #[test]
+    fn root_removes_nothing_of_a_third_one_by_somebodys_record() {
+        let top = tempfile::tempdir().unwrap();
+        write(top.path(), &["forgers", "theirs"]);
+        record(top.path(), r#"["forgers", "theirs"]"#);
+        for name in ["forgers", ".flash/files.json"] {
+            if chown(top.path().join(name), Some(1000), None).is_err() {
+                // Only root can make them somebody else's, and only root is asked.
+                return;
+            }
+        }
+        remove(top.path()).unwrap();
+        assert!(top.path().join("theirs").exists() && !top.path().join("forgers").exists());
     }
 }

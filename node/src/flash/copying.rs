@@ -113,7 +113,7 @@ impl<'a> Copying<'a> {
         let folders = &self.seen.folders;
         let mut tools = Tools {
             sources: Opened::in_source(folders),
-            copies: Opened::below(self.destination.path, folders),
+            copies: Opened::below(&self.destination.folder, folders),
             mover: Mover::new(self.arguments.buffer_kb << 10, self.arguments.verify),
         };
         let mut last = None;

@@ -1,26 +1,30 @@
 //! The folder that copies go to: what its file system is like, what is in it already, and whether there is room.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::loading::{Found, Plan, Present};
 use flexinfer_core::sources::RelativePath;
-use rustix::fs::{AtFlags, Mode, statat, statvfs};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, mkdirat, statat, statvfs, unlinkat};
+use rustix::io::Errno;
 
 use super::error::FlashError;
 use super::folders::{Folder, Opened};
 use super::look::{Entry, Seen};
+use super::own::{OURS, Own};
+use super::record::Record;
 use super::{part, state, unnamed};
-
-/// The folder in the destination that is our own.
-pub(super) const OURS: &str = ".flash";
+use crate::inside;
 
 pub(super) struct Destination<'a> {
     pub(super) path: &'a Path,
+    pub(super) folder: File,
+    /// Its folder that is our own.
+    pub(super) own: Own,
     /// Whether it is in memory: then nothing outlives a power cut.
     pub(super) in_memory: bool,
     /// Whether files may do without a name until they are whole.
@@ -32,21 +36,22 @@ pub(super) struct Destination<'a> {
 impl<'a> Destination<'a> {
     /// The destination at `path`, made if it is not there.
     pub(super) fn make(path: &'a Path) -> Result<Self, FlashError> {
-        let ours = path.join(OURS);
-        let writing = |error| FlashError::writing(&ours, error);
-        fs::create_dir_all(&ours).map_err(writing)?;
-        let folder = File::open(&ours).map_err(writing)?;
-        let in_memory = is_in_memory(&folder).map_err(writing)?;
-        let unnamed = unnamed::are_known_in(&folder);
+        let writing = |error| FlashError::writing(path, error);
+        fs::create_dir_all(path).map_err(writing)?;
+        let folder = inside::top(path).map_err(writing)?;
+        let own = Own::make(&folder, path);
+        let own = own.map_err(|error| FlashError::writing(&path.join(OURS), error))?;
+        let in_memory = is_in_memory(&own.folder).map_err(writing)?;
+        let unnamed = unnamed::are_known_in(&own.folder);
         // The system tells it only to whoever sets it. Nobody else makes files yet.
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
-        Ok(Self { path, in_memory, unnamed, umask })
+        Ok(Self { path, folder, own, in_memory, unnamed, umask })
     }
 
-    /// Where something of our own lies.
-    pub(super) fn ours(&self, name: &str) -> PathBuf {
-        self.path.join(OURS).join(name)
+    /// Which of the files there are ours.
+    pub(super) fn record(&self) -> Record<'_> {
+        Record { top: &self.folder, own: &self.own }
     }
 
     /// Whether nothing is there but what is our own. Then none of a great many files is looked for.
@@ -56,12 +61,24 @@ impl<'a> Destination<'a> {
         fs::read_dir(self.path).is_ok_and(|mut entries| entries.all(ours))
     }
 
-    /// Makes the folders of `files`, each once and not once a file.
-    pub(super) fn make_folders(&self, seen: &Seen, files: &[&Entry]) -> Result<(), FlashError> {
+    /// Makes the folders of `files`, each once and not once a file. What is no folder in their place goes if the
+    /// destination is to hold this copy `alone`.
+    pub(super) fn make_folders(
+        &self,
+        seen: &Seen,
+        files: &[&Entry],
+        alone: bool,
+    ) -> Result<(), FlashError> {
         let numbers = files.iter().map(|entry| entry.place.folder).collect::<BTreeSet<_>>();
         for folder in numbers.into_iter().filter_map(|number| seen.folders.get(number)) {
-            let folder = folder.below(self.path);
-            fs::create_dir_all(&folder).map_err(|error| FlashError::writing(&folder, error))?;
+            let mut above =
+                self.folder.try_clone().map_err(|error| FlashError::writing(self.path, error))?;
+            let mut path = self.path.to_path_buf();
+            for name in folder.way() {
+                path.push(name);
+                let made = make_folder(&above, name, alone);
+                above = made.map_err(|error| FlashError::writing(&path, error))?;
+            }
         }
         Ok(())
     }
@@ -75,24 +92,22 @@ impl<'a> Destination<'a> {
         ours: &[RelativePath],
         alone: bool,
     ) -> Result<(), FlashError> {
-        let mut swept =
-            folders.iter().map(|folder| folder.below(self.path)).collect::<BTreeSet<_>>();
-        swept.extend(
-            ours.iter().filter_map(|file| Some(file.below(self.path).parent()?.to_path_buf())),
-        );
-        swept.insert(self.path.join(OURS));
-        for folder in swept {
+        let mut swept = folders.iter().map(Folder::way).collect::<BTreeSet<_>>();
+        swept.extend(ours.iter().map(|file| inside::split(file).0));
+        swept.insert(Path::new(OURS));
+        let is_part = |name: &OsStr| name.to_str().is_some_and(|name| name.ends_with(part::SUFFIX));
+        for way in swept {
             // A folder that is not there yet has nothing in it.
-            let Ok(entries) = fs::read_dir(folder) else { continue };
-            for entry in entries.flatten() {
-                let left =
-                    entry.file_name().to_str().is_some_and(|name| name.ends_with(part::SUFFIX));
-                let ours = || {
-                    entry.metadata().is_ok_and(|part| part.is_file() && (alone || is_old(&part)))
+            let Ok(folder) = inside::folder(&self.folder, way) else { continue };
+            let path = |name: &OsStr| self.path.join(way).join(name);
+            for (name, _) in inside::entries(&folder).unwrap_or_default() {
+                let left = || {
+                    inside::look(&folder, &name)
+                        .is_ok_and(|part| part.is_some_and(|part| alone || is_old(&part)))
                 };
-                if left && ours() {
-                    let path = entry.path();
-                    fs::remove_file(&path).map_err(|error| FlashError::writing(&path, error))?;
+                if is_part(&name) && left() {
+                    let removed = inside::remove_file(&folder, &name);
+                    removed.map_err(|error| FlashError::writing(&path(&name), error))?;
                 }
             }
         }
@@ -111,11 +126,23 @@ impl<'a> Destination<'a> {
     }
 }
 
+/// The folder `name` in `above`, made if it is not there.
+fn make_folder(above: &File, name: &OsStr, alone: bool) -> io::Result<File> {
+    let is_other = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
+    if alone && inside::look(above, name)?.is_some_and(is_other) {
+        unlinkat(above, name, AtFlags::empty())?;
+    }
+    match mkdirat(above, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+        Ok(()) | Err(Errno::EXIST) => inside::folder(above, Path::new(name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether nobody has written to a part, or changed anything else of it, for so long that its load has ended.
-fn is_old(part: &fs::Metadata) -> bool {
+fn is_old(part: &Stat) -> bool {
     const LONG: Duration = Duration::from_hours(24);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let changed = u64::try_from(part.ctime()).map(Duration::from_secs).unwrap_or_default();
+    let changed = u64::try_from(part.st_ctime).map(Duration::from_secs).unwrap_or_default();
     now.saturating_sub(changed) > LONG
 }
 

@@ -23,6 +23,8 @@ pub(super) enum FlashError {
         .path.display(), .target.display(), .root.display()
     )]
     Outside { path: PathBuf, target: PathBuf, root: PathBuf },
+    #[error("{} cannot be used: {why}", .path.display())]
+    Misplaced { path: PathBuf, why: &'static str },
     #[error("{} is no place for weights: {why}", .path.display())]
     NoPlace { path: PathBuf, why: Unfit },
     #[error(
@@ -80,7 +82,9 @@ impl FlashError {
             Self::NoSource { .. } | Self::BadEntry { .. } | Self::Outside { .. } => {
                 Some(Reason::BadSource)
             }
-            Self::NoPlace { .. } | Self::Theirs { .. } => Some(Reason::InvalidConfig),
+            Self::Misplaced { .. } | Self::NoPlace { .. } | Self::Theirs { .. } => {
+                Some(Reason::InvalidConfig)
+            }
             Self::Damaged(failure) => Some(failure.reason),
             Self::Digest { .. } => Some(Reason::DigestMismatch),
             Self::NoRoom { .. } => Some(Reason::DiskFull),

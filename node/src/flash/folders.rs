@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use flexinfer_core::sources::RelativePath;
 
+use crate::inside;
+
 /// A folder of the source, which the destination has too.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -34,6 +36,11 @@ impl Place {
 }
 
 impl Folder {
+    /// The way to it from the source, and to its copy from the destination.
+    pub(super) fn way(&self) -> &Path {
+        self.path.as_ref().map_or(Path::new(""), |path| Path::new(path.as_str()))
+    }
+
     /// What it is called below `top`.
     pub(super) fn below(&self, top: &Path) -> PathBuf {
         self.path.as_ref().map_or_else(|| top.to_path_buf(), |path| path.below(top))
@@ -43,8 +50,8 @@ impl Folder {
 /// Opens folders, and keeps the last one open: the next file most often lies in it too.
 pub(super) struct Opened<'a> {
     folders: &'a [Folder],
-    /// Where copies of the folders are; nothing for the folders themselves.
-    top: Option<&'a Path>,
+    /// The folder with copies of the folders; nothing for the folders themselves.
+    top: Option<&'a File>,
     last: Option<(usize, Arc<File>)>,
 }
 
@@ -54,8 +61,8 @@ impl<'a> Opened<'a> {
         Self { folders, top: None, last: None }
     }
 
-    /// Opens the folders of the same names below `top`.
-    pub(super) fn below(top: &'a Path, folders: &'a [Folder]) -> Self {
+    /// Opens the folders of the same names below `top`, where links are followed nowhere.
+    pub(super) fn below(top: &'a File, folders: &'a [Folder]) -> Self {
         Self { folders, top: Some(top), last: None }
     }
 
@@ -73,7 +80,7 @@ impl<'a> Opened<'a> {
         let folder = self.folders.get(number).ok_or(io::ErrorKind::NotFound)?;
         match self.top {
             None => File::open(&folder.real),
-            Some(top) => File::open(folder.below(top)),
+            Some(top) => inside::folder(top, folder.way()),
         }
     }
 }

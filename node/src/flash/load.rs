@@ -1,6 +1,5 @@
 //! One load from beginning to end: look, plan, copy, look again.
 
-use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -9,8 +8,9 @@ use flexinfer_core::sources::RelativePath;
 use flexinfer_core::sources::weights::Format;
 use flexinfer_fetching::check_weights;
 
-use super::alone;
+use super::alone::Alone;
 use super::arguments::Arguments;
+use super::changes::{becoming_ours, gone, in_the_way};
 use super::copying::Copying;
 use super::destination::{Destination, present};
 use super::error::FlashError;
@@ -19,7 +19,7 @@ use super::lock;
 use super::look::{Entry, Seen};
 use super::peers::Peers;
 use super::place;
-use super::record::{self, Record};
+use super::record;
 use crate::progress::Counts;
 
 /// How often a source that changes under us is begun with anew.
@@ -33,13 +33,15 @@ pub(super) fn load(
     counts: &Counts,
     stopped: &AtomicBool,
 ) -> Result<u64, FlashError> {
-    place::checked(&arguments.dst)?;
-    let top = arguments.alone_in.as_ref();
-    top.map_or(Ok(()), |top| place::checked(top))?;
+    let Arguments { src, dst, alone_in, .. } = arguments;
+    place::checked(dst)?;
+    place::check_apart(src, dst)?;
+    let alone = alone_in.as_ref().map(|top| Alone::of(top, dst, src)).transpose()?;
     // Held until this load has ended.
-    let _top = top.map(|top| alone::enter(top, &arguments.dst, stopped)).transpose()?;
-    let destination = Destination::make(&arguments.dst)?;
-    let lock = lock::acquire(&destination.ours(lock::LOCK), stopped)?;
+    let _top = alone.as_ref().map(|alone| alone.enter(stopped)).transpose()?;
+    let destination = Destination::make(dst)?;
+    let lock = lock::acquire(&destination.own, stopped)?;
+    alone.as_ref().map_or(Ok(()), Alone::clear_below)?;
     let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {
@@ -69,24 +71,29 @@ impl Load<'_> {
         let wishes = self.arguments.wishes();
         let look = || Seen::now(self.arguments, &wishes);
         let seen = look()?;
-        let record = Record::at(self.destination.ours(record::NAME));
-        let ours = record.read();
+        let (record, durable) = (self.destination.record(), !self.destination.in_memory);
+        let is_alone = self.arguments.alone_in.is_some();
+        let mut ours = record.read();
         let plan = self.plan(&seen, &ours, wishes.choose(seen.entries.iter().collect()))?;
-        if self.arguments.alone_in.is_none() && !self.destination.is_fresh() {
-            place::check_theirs(self.destination.path, &plan.copies, &record)?;
+        if !is_alone && !self.destination.is_fresh() {
+            place::check_theirs(self.destination.path, &seen, &plan.copies, record)?;
+        }
+        if !is_alone && !plan.whole.is_empty() {
+            // A load beside this one may have put them there just now: its record is older than its files.
+            ours = record.read();
         }
         self.check_formats(&plan.copies)?;
         self.destination.check_room(&plan)?;
 
-        let files = plan.copies.iter().chain(&plan.whole).map(|entry| &entry.found.path);
-        let files = files.collect::<Vec<_>>();
+        let (destination, peers) = (&self.destination, self.peers);
+        let files = becoming_ours(&plan, &ours, is_alone);
         let gone = gone(&ours, &files);
         if ours.len() != files.len() || !gone.is_empty() {
-            record.write(files.iter().chain(&gone).copied())?;
+            record.write(files.iter().chain(&gone).copied(), durable)?;
         }
-        record::remove(self.destination.path, in_the_way(&gone, &seen, &files).into_iter())?;
-        self.destination.make_folders(&seen, &plan.copies)?;
-        let (destination, peers) = (&self.destination, self.peers);
+        let in_the_way = in_the_way(&gone, &seen, &files).into_iter();
+        record::remove(&destination.folder, destination.path, in_the_way)?;
+        destination.make_folders(&seen, &plan.copies, is_alone)?;
         let counts = self.counts.clone();
         Copying::new(self.arguments, destination, &seen, &plan, peers, counts, self.stopped)
             .run()?;
@@ -95,8 +102,8 @@ impl Load<'_> {
             return Err(FlashError::Changed { path: path.below(&self.arguments.src) });
         }
         if !gone.is_empty() {
-            record::remove(destination.path, gone.into_iter())?;
-            record.write(files.into_iter())?;
+            record::remove(&destination.folder, destination.path, gone.into_iter())?;
+            record.write(files.into_iter(), durable)?;
         }
         let seconds = begun.elapsed().as_secs_f64();
         tracing::info!(
@@ -122,8 +129,9 @@ impl Load<'_> {
         if self.destination.is_fresh() {
             return Ok(Plan::new(wanted, |_| None));
         }
+        place::check_folders_apart(&seen.folders, &self.destination)?;
         self.destination.sweep(&seen.folders, ours, self.alone)?;
-        let mut folders = Opened::below(self.destination.path, &seen.folders);
+        let mut folders = Opened::below(&self.destination.folder, &seen.folders);
         Ok(Plan::new(wanted, |entry| present(&mut folders, entry)))
     }
 
@@ -137,34 +145,6 @@ impl Load<'_> {
         }
         Ok(())
     }
-}
-
-/// Which files of ours the source has no more.
-fn gone<'a>(ours: &'a [RelativePath], files: &[&RelativePath]) -> Vec<&'a RelativePath> {
-    if ours.is_empty() {
-        return Vec::new();
-    }
-    let files = files.iter().copied().collect::<HashSet<_>>();
-    ours.iter().filter(|path| !files.contains(path)).collect()
-}
-
-/// Which of these files have a folder's name now, or lie in a folder that has the name of one of `files`.
-fn in_the_way<'a>(
-    gone: &[&'a RelativePath],
-    seen: &Seen,
-    files: &[&RelativePath],
-) -> Vec<&'a RelativePath> {
-    if gone.is_empty() {
-        return Vec::new();
-    }
-    let folders = seen.folders.iter().filter_map(|folder| folder.path.as_ref());
-    let folders = folders.collect::<HashSet<_>>();
-    let files = files.iter().map(|path| path.as_str()).collect::<HashSet<_>>();
-    let in_a_file = |path: &RelativePath| {
-        let path = path.as_str();
-        path.match_indices('/').any(|(end, _)| files.contains(path.get(..end).unwrap_or(path)))
-    };
-    gone.iter().copied().filter(|path| folders.contains(path) || in_a_file(path)).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod alone;
 mod arguments;
+mod changes;
 pub(crate) mod copies;
 mod copying;
 mod destination;
@@ -15,6 +16,7 @@ mod load;
 mod lock;
 mod look;
 mod mover;
+mod own;
 mod page_cache;
 mod part;
 mod peers;

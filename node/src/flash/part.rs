@@ -1,6 +1,7 @@
 //! A file on its way into the destination: under no name, or one of its own, until all of it is there, and
 //! removed if it never is.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -15,10 +16,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::copies;
 use super::destination::Destination;
 use super::look::Entry;
 use super::{state, unnamed};
+use crate::inside;
 
 /// The end of the name, as the original's, so that either clears away what the other left.
 pub(super) const SUFFIX: &str = ".flash-tmp";
@@ -114,7 +115,7 @@ impl<'a> Part<'a> {
         match renameat(&self.folder, name, &self.folder, target) {
             Err(Errno::ISDIR) => {
                 // An earlier state of the source had a folder of this name.
-                copies::remove_empty(&self.target())?;
+                inside::remove_empty(&self.folder, OsStr::new(target), &self.target())?;
                 Ok(renameat(&self.folder, name, &self.folder, target)?)
             }
             renamed => Ok(renamed?),

@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use flexinfer_core::loading::Unneeded;
 use flexinfer_core::moment::Moment;
 
-use crate::flash::copies;
+use crate::flash::copies::Copies;
+use crate::inside;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -47,7 +48,7 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
         let now = Moment::after_origin(begun.elapsed());
         for name in unneeded.of(&held, &models, &in_use, now) {
             let place = folder.join(&name);
-            match remove(&place) {
+            match remove(&folder, Path::new(&name)) {
                 Ok(()) => tracing::info!(path = %place.display(), "removed: its Model is gone"),
                 Err(error) => {
                     tracing::warn!(path = %place.display(), %error, "weights that nobody needs are left");
@@ -58,18 +59,26 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
 }
 
 /// Memory holds nothing but copies there, of other loaders too; on a disk there may be somebody else's files.
-fn remove(place: &Path) -> io::Result<()> {
-    if copies::is_in_memory(&fs::File::open(place)?)? {
-        return fs::remove_dir_all(place);
+fn remove(folder: &Path, name: &Path) -> io::Result<()> {
+    let place = folder.join(name);
+    let (Some(namespace), Some(model)) = (name.parent(), name.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let above = inside::top(folder).and_then(|top| inside::folder(&top, namespace))?;
+    let copies = match inside::folder(&above, Path::new(model)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        held => Copies::of(held?, &place)?,
+    };
+    if copies.are_in_memory()? {
+        return inside::remove_whole(&above, model, &place);
     }
-    copies::below(place, None).iter().try_for_each(|copy| copies::remove(copy, None))?;
-    match copies::remove_empty(place) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(io::Error::other("no load has put there all that is in it"))
+    copies.find(None).iter().try_for_each(|copy| copies.remove(copy, None))?;
+    inside::remove_empty(&above, model, &place).map_err(|error| match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            io::Error::other(format!("no load has put there all that is in it: {error}"))
         }
-        removed => removed,
-    }
+        _ => error,
+    })
 }
 
 /// The folders of models, as `<namespace>/<model>`.
@@ -95,7 +104,7 @@ mod tests {
     #[test]
     fn of_a_folder_with_somebody_elses_files_only_copies_go() {
         let top = tempfile::tempdir().unwrap();
-        if copies::is_in_memory(&fs::File::open(top.path()).unwrap()).unwrap() {
+        if Copies::at(top.path()).unwrap().are_in_memory().unwrap() {
             return;
         }
         let place = top.path().join("models/llama");
@@ -106,12 +115,14 @@ mod tests {
         write("hub/a.bin", "weights");
         write("hub/.flash/files.json", r#"["a.bin"]"#);
         write("theirs", "not ours");
-        remove(&place).unwrap_err();
+        let remove = || remove(top.path(), Path::new("models/llama"));
+        let said = remove().unwrap_err().to_string();
+        assert!(said.contains("models/llama/theirs"), "{said}");
         assert!(place.join("theirs").exists() && !place.join("hub").exists());
         fs::remove_file(place.join("theirs")).unwrap();
         write("b.bin", "weights");
         write(".flash/files.json", r#"["b.bin"]"#);
-        remove(&place).unwrap();
+        remove().unwrap();
         assert!(!place.exists());
     }
 }

@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Arguments;
-use crate::listening;
+use crate::{inside, listening};
 
 /// One read.
 const CHUNK: u64 = 256 << 10;
@@ -75,9 +75,8 @@ async fn give(
     head: HeaderMap,
 ) -> Response {
     let Some(asked) = Asked::of(&path) else { return StatusCode::NOT_FOUND.into_response() };
-    let place = asked.file.below(&asked.model.below(&held.folder));
     let folder = held.folder.clone();
-    let opened = spawn_blocking(move || open(&folder, &place)).await;
+    let opened = spawn_blocking(move || open(&folder, &asked)).await;
     let Ok(Ok((file, length, tag))) = opened else { return StatusCode::NOT_FOUND.into_response() };
     let text = |name| head.get(name).and_then(|value| value.to_str().ok());
     if text(header::IF_MATCH).is_some_and(|wanted| wanted != tag) {
@@ -108,17 +107,13 @@ async fn give(
     (StatusCode::PARTIAL_CONTENT, common, about, digest, body).into_response()
 }
 
-/// Opens a whole, regular file that lies in the folder, wherever links lead.
-fn open(folder: &FilePath, place: &FilePath) -> io::Result<(Arc<File>, u64, String)> {
-    let real = place.canonicalize()?;
-    if !real.starts_with(folder.canonicalize()?) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let file = File::open(real)?;
+/// Opens a whole, regular file that lies in the folder. Whoever may write there, an engine of the model, could put a
+/// link there to what only we may read, at any moment: none is followed.
+fn open(folder: &FilePath, asked: &Asked) -> io::Result<(Arc<File>, u64, String)> {
+    let model = inside::folder(&inside::top(folder)?, FilePath::new(asked.model.as_str()))?;
+    let (way, name) = inside::split(&asked.file);
+    let file = inside::file(&inside::folder(&model, way)?, name)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
     let modified = Modified { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() };
     let tag = tag(metadata.len(), modified);
     Ok((Arc::new(file), metadata.len(), tag))

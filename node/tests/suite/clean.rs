@@ -45,6 +45,36 @@ fn what_no_load_has_put_there_stays() {
 }
 
 #[test]
+fn a_copy_may_be_named_by_where_one_stands_and_another_below_it_stays() {
+    let mut world = World::new();
+    world.put("model.bin", b"weights");
+    let folder = world.destination.clone();
+    world.copied(&[]);
+    world.destination = folder.join("other");
+    world.copied(&[]);
+    let clean = || program().current_dir(&folder).args(["clean", "."]).output().unwrap();
+    let output = clean();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!folder.join("model.bin").exists() && !folder.join(".flash").exists());
+    assert_eq!(world.names(), ["model.bin"], "that is a copy of its own");
+}
+
+#[test]
+fn folders_of_others_stay_also_empty_ones_behind_a_link() {
+    let world = World::new();
+    world.put("model.bin", b"weights");
+    world.copied(&[]);
+    let other = world.folder().join("other");
+    fs::create_dir_all(other.join("empty")).unwrap();
+    fs::create_dir(world.destination.join("prepared")).unwrap();
+    std::os::unix::fs::symlink(&other, world.destination.join("link")).unwrap();
+    let output = clean(&world.destination, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(other.join("empty").exists() && world.destination.join("prepared").exists());
+    assert_eq!(world.names(), ["link"]);
+}
+
+#[test]
 fn whole_goes_nothing_in_a_folder_of_everybodys() {
     let world = World::new();
     world.put("model.bin", b"weights");

@@ -135,6 +135,11 @@ fn parts_have_digests_and_nothing_but_whole_weights_is_given() {
     .unwrap();
     let (head, _) = holder.ask("GET", "/weights/models/llama/out.bin", "range: bytes=0-1\r\n");
     assert!(head.starts_with("http/1.1 404"), "links lead nowhere: {head}");
+    let pipe = world.folder().join("first/models/llama/pipe.bin");
+    let (kind, rights) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, pipe, kind, rights, 0).unwrap();
+    let (head, _) = holder.ask("GET", "/weights/models/llama/pipe.bin", "range: bytes=0-1\r\n");
+    assert!(head.starts_with("http/1.1 404"), "nobody writes to it: {head}");
 }
 
 #[test]

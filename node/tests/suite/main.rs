@@ -20,4 +20,5 @@ mod flash_links;
 mod flash_memory;
 mod flash_peers;
 mod flash_room;
+mod flash_theirs;
 mod world;

@@ -1,0 +1,34 @@
+//! The loader's own folder beside a copy, with its lock and its record. A link in its place is none of ours.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, mkdirat};
+use rustix::io::Errno;
+
+use crate::inside;
+
+/// What it is called.
+pub(super) const OURS: &str = ".flash";
+
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) folder: File,
+    pub(super) path: PathBuf,
+}
+
+impl Own {
+    /// That of the open folder `top`, which is at `path`; made if it is not there.
+    pub(super) fn make(top: &File, path: &Path) -> io::Result<Self> {
+        match mkdirat(top, OURS, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Ok(()) | Err(Errno::EXIST) => Self::of(top, path),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That of the open folder `top`, which is at `path`.
+    pub(super) fn of(top: &File, path: &Path) -> io::Result<Self> {
+        Ok(Self { folder: inside::folder(top, Path::new(OURS))?, path: path.join(OURS) })
+    }
+}

@@ -1,0 +1,101 @@
+//! What `flash` leaves alone in its destination: everything that no load has put there.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+
+use crate::world::{World, program, text};
+
+#[test]
+fn nothing_is_written_or_removed_behind_a_link() {
+    let world = World::new();
+    world.put("sub/a", b"a");
+    world.copied(&[]);
+    // Somebody has moved it, as to a larger disk.
+    let (sub, elsewhere) = (world.destination.join("sub"), world.folder().join("elsewhere"));
+    fs::rename(&sub, &elsewhere).unwrap();
+    symlink(&elsewhere, &sub).unwrap();
+    fs::remove_file(world.source.join("sub/a")).unwrap();
+    world.put("sub/b", b"b");
+    let said = world.refused(78, &[]);
+    assert!(said.contains("model/sub is there already"), "{said}");
+    let untouched = || elsewhere.join("a").exists() && !elsewhere.join("b").exists();
+    assert!(untouched(), "{said}");
+    fs::remove_file(world.source.join("sub/b")).unwrap();
+    world.copied(&[]);
+    assert!(untouched(), "what the source has no more was ours only where we had put it");
+    world.put("sub/b", b"b");
+    let said = world.copied(&["--alone-in", world.destination.to_str().unwrap()]);
+    assert!(untouched(), "{said}");
+    assert_eq!(world.names(), ["sub/b"], "the link was in the way");
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder_is_told_of_before_anything_is_copied() {
+    let world = World::new();
+    world.put("a", b"a");
+    world.put("sub/deeper/b", b"b");
+    fs::create_dir_all(&world.destination).unwrap();
+    fs::write(world.destination.join("sub"), "not ours").unwrap();
+    let said = world.refused(78, &[]);
+    assert!(said.contains("model/sub is there already"), "{said}");
+    assert_eq!(world.names(), ["sub"]);
+    world.copied(&["--alone-in", world.destination.to_str().unwrap()]);
+    assert_eq!(world.names(), ["a", "sub/deeper/b"]);
+}
+
+#[test]
+fn weights_are_not_copied_to_themselves() {
+    let mut world = World::new();
+    world.put("model.bin", b"weights");
+    let source = world.source.clone();
+    symlink(&source, world.folder().join("link")).unwrap();
+    for destination in [source.clone(), world.folder().join("link")] {
+        world.destination = destination;
+        let said = world.refused(78, &[]);
+        assert!(said.contains("the folder with the weights (FLASH_SRC) itself"), "{said}");
+        // What is no copy is not removed as one.
+        let output = program().arg("clean").arg(&source).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
+    }
+    world.destination = world.folder().join("memory/new");
+    let said = world.refused(78, &["--alone-in", world.folder().to_str().unwrap()]);
+    assert!(said.contains("source cannot be used"), "{said}");
+    assert!(source.join("model.bin").exists());
+}
+
+#[test]
+fn what_somebody_else_has_brought_there_is_not_removed_with_the_copy() {
+    let world = World::new();
+    for name in ["theirs.bin", "ours.bin"] {
+        world.put(name, b"weights");
+    }
+    let (from, to) = (world.source.join("theirs.bin"), world.destination.join("theirs.bin"));
+    fs::create_dir_all(&world.destination).unwrap();
+    fs::copy(&from, &to).unwrap();
+    let time = fs::metadata(&from).unwrap().modified().unwrap();
+    File::options().write(true).open(&to).unwrap().set_modified(time).unwrap();
+    let said = world.copied(&[]);
+    assert!(said.contains("copied=1 whole=1"), "{said}");
+    let output = program().arg("clean").arg(&world.destination).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(world.names(), ["theirs.bin"]);
+}
+
+#[test]
+fn a_link_in_the_place_of_our_records_is_none_of_ours() {
+    let world = World::new();
+    world.put("a", b"a");
+    let theirs = world.folder().join("theirs");
+    for folder in [&theirs, &world.destination] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    for name in ["files.json", "lock", "half.flash-tmp"] {
+        fs::write(theirs.join(name), "theirs").unwrap();
+    }
+    symlink(&theirs, world.destination.join(".flash")).unwrap();
+    let said = world.refused(1, &[]);
+    assert!(said.contains("model/.flash"), "{said}");
+    assert_eq!(fs::read_dir(&theirs).unwrap().count(), 3);
+    assert_eq!(fs::read_to_string(theirs.join("files.json")).unwrap(), "theirs");
+}
