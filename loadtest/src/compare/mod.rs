@@ -1,5 +1,6 @@
 //! The side-by-side comparison. Rounds of all targets in turn, so that whatever else the machine does meets
-//! all of them; medians over the rounds; ratios, since absolute times belong to one machine.
+//! all of them; all of them started anew a few times, since the same program is cheap in one process and dear in
+//! the next; medians over all rounds; ratios, since absolute times belong to one machine.
 
 mod report;
 
@@ -34,7 +35,10 @@ pub(crate) struct Arguments {
     /// How many connections ask for whole answers, one number after another
     #[arg(long, value_delimiter = ',', default_value = "1,32")]
     connections: Vec<usize>,
-    /// Rounds of whole answers, in place of the usual number
+    /// How often everything is started anew, in place of the usual number
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    starts: Option<u16>,
+    /// Rounds of whole answers after each start, in place of the usual number
     #[arg(long)]
     rounds: Option<usize>,
     /// Streams at once; 0 for none
@@ -56,10 +60,12 @@ pub(crate) struct Arguments {
 
 /// How much is measured.
 struct Pace {
+    starts: u16,
+    /// Rounds of whole answers after each start.
     rounds: usize,
     warm_up: Duration,
     round: Duration,
-    stream_rounds: usize,
+    /// The one round of streams after each start.
     stream_round: Duration,
 }
 
@@ -69,15 +75,15 @@ impl Pace {
         if quick {
             let warm_up = Duration::from_millis(200);
             return Self {
+                starts: 1,
                 rounds: 3,
                 warm_up,
                 round: seconds(1),
-                stream_rounds: 1,
                 stream_round: seconds(4),
             };
         }
         let warm_up = Duration::from_millis(500);
-        Self { rounds: 7, warm_up, round: seconds(4), stream_rounds: 3, stream_round: seconds(10) }
+        Self { starts: 3, rounds: 3, warm_up, round: seconds(4), stream_round: seconds(10) }
     }
 }
 
@@ -94,7 +100,6 @@ struct Round {
 pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let ours = binaries::folder(arguments.binaries.as_deref())?;
     let folder = std::env::temp_dir().join(format!("flexinfer-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).context("cannot create a folder for what is measured")?;
     let outcome = measure(arguments, &ours, &folder).await;
     drop(std::fs::remove_dir_all(&folder));
     let report = outcome?;
@@ -108,7 +113,33 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
 
 async fn measure(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Report> {
     let mut pace = Pace::of(arguments.quick);
+    pace.starts = arguments.starts.unwrap_or(pace.starts);
     pace.rounds = arguments.rounds.unwrap_or(pace.rounds);
+    let mut report =
+        Report { threads: arguments.threads, streams: arguments.streams, ..Report::default() };
+    for start in 1..=pace.starts {
+        eprintln!("start {start} of {}", pace.starts);
+        let targets = started(arguments, ours, &folder.join(start.to_string())).await?;
+        for connections in arguments.connections.iter().copied() {
+            let rounds = report.requests.entry(connections).or_default();
+            whole_answers(&targets, connections, &pace, rounds).await?;
+        }
+        if arguments.streams > 0 {
+            event_streams(&targets, &pace, &mut report).await?;
+        }
+    }
+    if arguments.waiters == 0 {
+        return Ok(report);
+    }
+    eprintln!("{} requests for one sleeping model", arguments.waiters);
+    let gateway = ours.join("flexinfer-gateway");
+    report.crowd = Some(crowd::gather(&gateway, &folder.join("crowd"), arguments.waiters).await?);
+    Ok(report)
+}
+
+/// All that is compared, each with files of its own below `folder`, and seen to reach the upstream.
+async fn started(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Vec<Target>> {
+    std::fs::create_dir_all(folder).context("cannot create a folder for this start")?;
     let engine = targets::engine(ours, Duration::ZERO)?;
     let setting = Setting { folder, engine: &engine.address.clone(), threads: arguments.threads };
     let mut targets = vec![engine];
@@ -122,32 +153,15 @@ async fn measure(arguments: &Arguments, ours: &Path, folder: &Path) -> Result<Re
             bail!("{} sent the model on as {model:?}, not {wanted:?}", target.name.shown());
         }
     }
-    let mut report =
-        Report { threads: arguments.threads, streams: arguments.streams, ..Report::default() };
-    for connections in arguments.connections.iter().copied() {
-        let rounds = whole_answers(&targets, connections, &pace).await?;
-        report.requests.insert(connections, rounds);
-    }
-    let stream_rounds = if arguments.streams == 0 { 0 } else { pace.stream_rounds };
-    for _ in 0..stream_rounds {
-        event_streams(&targets, &pace, &mut report).await?;
-    }
-    drop(targets);
-    if arguments.waiters == 0 {
-        return Ok(report);
-    }
-    eprintln!("{} requests for one sleeping model", arguments.waiters);
-    let gateway = ours.join("flexinfer-gateway");
-    report.crowd = Some(crowd::gather(&gateway, &folder.join("crowd"), arguments.waiters).await?);
-    Ok(report)
+    Ok(targets)
 }
 
 async fn whole_answers(
     targets: &[Target],
     connections: usize,
     pace: &Pace,
-) -> Result<BTreeMap<Name, Vec<Round>>> {
-    let mut rounds: BTreeMap<Name, Vec<Round>> = BTreeMap::new();
+    rounds: &mut BTreeMap<Name, Vec<Round>>,
+) -> Result<()> {
     for number in 1..=pace.rounds {
         for target in targets {
             eprintln!("{connections} connection(s), round {number}: {}", target.name.shown());
@@ -164,7 +178,7 @@ async fn whole_answers(
             });
         }
     }
-    Ok(rounds)
+    Ok(())
 }
 
 /// The CPU time used by what is not part of the comparison.

@@ -33,15 +33,17 @@ impl Report {
         for (connections, targets) in &self.requests {
             println!("\n2 KB chat, {connections} connection(s), {} threads, medians", self.threads);
             println!(
-                "{:<14}{:>12}{:>18}{:>12}{:>12}",
-                "", "requests/s", "CPU µs/request", "median µs", "added µs"
+                "{:<14}{:>12}{:>18}{:>16}{:>12}{:>12}",
+                "", "requests/s", "CPU µs/request", "of rounds", "median µs", "added µs"
             );
             for name in targets.keys().copied() {
+                let (least, most) = self.cpu_between(*connections, name);
                 println!(
-                    "{:<14}{:>12.0}{:>18.1}{:>12.1}{:>12.1}",
+                    "{:<14}{:>12.0}{:>18.1}{:>16}{:>12.1}{:>12.1}",
                     name.shown(),
                     self.median(*connections, name, |round| round.per_second),
                     self.cpu(*connections, name),
+                    format!("{least:.1} to {most:.1}"),
                     self.median(*connections, name, |round| round.median_microseconds),
                     self.added(*connections, name),
                 );
@@ -115,9 +117,11 @@ impl Report {
         for (connections, targets) in &self.requests {
             let mut rows = Map::new();
             for name in targets.keys().copied() {
+                let (least, most) = self.cpu_between(*connections, name);
                 let row = json!({
                     "requests_per_second": rounded(self.median(*connections, name, |round| round.per_second)),
                     "cpu_us_per_request": rounded(self.cpu(*connections, name)),
+                    "cpu_us_per_request_between": [rounded(least), rounded(most)],
                     "p50_us": rounded(self.median(*connections, name, |round| round.median_microseconds)),
                     "added_p50_us": rounded(self.added(*connections, name)),
                 });
@@ -160,6 +164,12 @@ impl Report {
         self.median(connections, name, |round| round.cpu_microseconds)
     }
 
+    /// The cheapest and the dearest round: how far what is between them can be trusted.
+    fn cpu_between(&self, connections: usize, name: Name) -> (f64, f64) {
+        let rounds = self.rounds(connections, name).map(|round| round.cpu_microseconds);
+        rounds.fold((f64::INFINITY, 0.0), |(least, most), cpu| (least.min(cpu), most.max(cpu)))
+    }
+
     /// The median latency above that of the upstream without a proxy.
     fn added(&self, connections: usize, name: Name) -> f64 {
         let of = |name| self.median(connections, name, |round| round.median_microseconds);
@@ -167,8 +177,12 @@ impl Report {
     }
 
     fn median(&self, connections: usize, name: Name, of: impl Fn(&Round) -> f64) -> f64 {
+        median(self.rounds(connections, name).map(of))
+    }
+
+    fn rounds(&self, connections: usize, name: Name) -> impl Iterator<Item = &Round> {
         let rounds = self.requests.get(&connections).and_then(|targets| targets.get(&name));
-        median(rounds.into_iter().flatten().map(of))
+        rounds.into_iter().flatten()
     }
 }
 
@@ -222,5 +236,7 @@ mod tests {
         assert_eq!(json["cpu_vs_envoy"], Value::Null, "what was not measured has no ratio");
         assert_eq!(json["routing"], 1);
         assert_eq!(json["raw"]["others"]["32_connections"], 0.5);
+        let of_nginx = &json["raw"]["requests"]["1_connections"]["nginx"];
+        assert_eq!(of_nginx["cpu_us_per_request_between"], json!([20.0, 180.0]));
     }
 }
