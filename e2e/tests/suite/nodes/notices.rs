@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::cloud::Cloud;
 use super::installed::Installed;
 use super::moving::{Caller, NODES, installed_in, pinned, writer};
+use crate::crds::model;
 use crate::shared::eventually;
 
 impl Installed {
@@ -126,4 +127,33 @@ async fn a_quota_without_room_for_another_engine_is_told_and_an_edit_ends_the_ol
     let other = NODES.into_iter().find(|other| *other != node).unwrap();
     installed.leaves_to(other, 1, &engine).await;
     installed.asks("writer").await;
+}
+
+#[tokio::test]
+async fn who_has_the_gpu_of_a_group_moves_and_gives_it_up_where_it_is_then() {
+    let cloud = Cloud::start().await;
+    let installed = installed_in(&cloud).await;
+    let arguments = json!({ "args": ["--load-time=1s", "--time-per-token=1ms"] });
+    for name in ["writer", "reader"] {
+        let gpu = json!({ "count": 1, "shared": "desk" });
+        let spec = json!({ "backend": "simulator", "gpu": gpu, "config": arguments });
+        installed.apply(&model(name, &spec)).await;
+    }
+    let caller = Caller::start(installed.gateway().await, "writer");
+    let (node, engine) = installed.first_engine().await;
+    installed.loses(&cloud, &node).await;
+    let other = NODES.into_iter().find(|other| *other != node).unwrap();
+    installed.leaves_to(other, 1, &engine).await;
+    caller.gets(10).await;
+    let lost = caller.leaves().await;
+    assert!(lost.is_empty(), "{} requests were lost: {lost:?}", lost.len());
+
+    installed.asks("reader").await;
+    eventually("the reader serves where the writer did", async || {
+        let serving = installed.serving("reader").await;
+        (serving.len() == 1 && serving[0].0 == other).then_some(())
+    })
+    .await;
+    let left = installed.pods("flexinfer.ai/model=writer").await;
+    assert!(left.is_empty(), "both have a GPU of the group: {left:?}");
 }
