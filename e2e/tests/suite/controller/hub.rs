@@ -7,7 +7,7 @@ use flexinfer_testkit::origin::{Action, Origin, Recorded, answer};
 use tokio::sync::Notify;
 
 const LIST: &str = r#"{"sha":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","siblings":[
-    {"rfilename":"config.json","size":2,"blobId":"9e26dfeeb6e641a33dae4961196235bdb965b21b"}]}"#;
+    {"rfilename":"model.bin","size":2,"blobId":"9e26dfeeb6e641a33dae4961196235bdb965b21b"}]}"#;
 
 /// A repository of one large file.
 const LARGE_LIST: &str = r#"{"sha":"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","siblings":[{"rfilename":"weights.bin","size":4194304}]}"#;

@@ -99,7 +99,7 @@ pub(super) fn cached(status: &ModelStatus) -> (String, String) {
     (found.status.clone(), found.reason.clone())
 }
 
-const FETCHED: &str = "huggingface/org/name/main/config.json";
+const FETCHED: &str = "huggingface/org/name/main/model.bin";
 
 #[tokio::test]
 async fn no_engine_starts_before_its_weights_are_on_their_claim() {
@@ -123,7 +123,7 @@ async fn no_engine_starts_before_its_weights_are_on_their_claim() {
     let status = shelf.ready("m").await;
     assert_eq!(cached(&status), ("True".to_owned(), "PrefetchSucceeded".to_owned()));
     assert_eq!(status.cache.unwrap().job_phase, Some(JobPhase::Succeeded));
-    assert!(shelf.holds("m-cache", "huggingface/org/held/main/config.json").await);
+    assert!(shelf.holds("m-cache", "huggingface/org/held/main/model.bin").await);
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn k8s_11_a_source_that_changes_while_it_is_fetched_is_left_for_the_new_on
     })
     .await;
     assert!(shelf.holds("m-cache", FETCHED).await);
-    assert!(!shelf.holds("m-cache", "huggingface/org/held/main/config.json").await);
+    assert!(!shelf.holds("m-cache", "huggingface/org/held/main/model.bin").await);
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn weights_on_another_claim_are_looked_at_or_copied() {
     // Somebody puts it there: nothing tells the controller.
     let folder = shelf.on("first-cache", "no/such").await;
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.json"), "{}").unwrap();
+    std::fs::write(folder.join("model.bin"), "{}").unwrap();
     shelf.ready("lost").await;
 }
 
@@ -192,5 +192,5 @@ async fn weights_are_made_smaller_before_an_engine_reads_them() {
     let arguments = pods[0].spec.as_ref().unwrap().containers[0].args.clone().unwrap();
     let path = arguments.iter().find(|word| word.contains("/models/quantized/m/awq-w4-g128-"));
     let path = path.unwrap().split("/models/").nth(1).unwrap();
-    assert!(shelf.holds("m-cache", &format!("{path}/config.json")).await);
+    assert!(shelf.holds("m-cache", &format!("{path}/model.bin")).await);
 }

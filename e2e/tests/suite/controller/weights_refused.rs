@@ -17,7 +17,7 @@ async fn claim(shelf: &Shelf) -> std::path::PathBuf {
     let broken = shelf.on("first-cache", "broken").await;
     fs::create_dir_all(&broken).unwrap();
     fs::write(broken.join("model.safetensors"), "cut").unwrap();
-    fs::write(broken.join("config.json"), "{}").unwrap();
+    fs::write(broken.join("model.bin"), "{}").unwrap();
     broken
 }
 
