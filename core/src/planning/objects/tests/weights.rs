@@ -70,6 +70,28 @@ fn a_claim_is_read_where_it_is_unless_a_copy_is_asked_for() {
 }
 
 #[test]
+fn weights_on_the_claim_that_is_to_hold_them_are_not_copied_but_looked_at() {
+    let name = "models".to_owned();
+    for strategy in [json!("SharedPVC"), Value::Null] {
+        let cache = json!({ "strategy": strategy, "pvcName": " models " });
+        let kept = from("pvc://models/llama", cache.clone());
+        assert_eq!(kept.filling, Filling::Checked("/models/llama".to_owned()));
+        let held = Held::Claim { name: name.clone(), made_by: ClaimUse::Named };
+        assert_eq!(kept.held, held, "it may be written to, as before");
+        assert!(kept.writable);
+        let other = from("pvc://others/llama", cache);
+        assert!(matches!(other.filling, Filling::ByJob(_)));
+    }
+    let local = json!({ "strategy": "Local", "pvcName": "models" });
+    assert!(matches!(from("pvc://models/llama", local).filling, Filling::AtStart(_)));
+    let smaller = weights(json!({
+        "backend": "llamacpp", "source": "pvc://models/llama", "quantize": { "format": "GGUF" },
+        "cache": { "strategy": "SharedPVC", "pvcName": "models" },
+    }));
+    assert!(smaller.unwrap().quantized.is_some(), "the claim is the Model's own to write to");
+}
+
+#[test]
 fn a_file_is_on_the_node_where_that_is_allowed_else_in_the_image() {
     let there = from("file:///var/lib/flexinfer/models/a/w.gguf", json!({}));
     assert_eq!(there.held, Held::HostFolder("/var/lib/flexinfer/models/a".to_owned()));

@@ -106,8 +106,8 @@ impl Weights {
     ) -> Result<Self, Refusal> {
         let own =
             matches!(self.held, Held::Claim { made_by: ClaimUse::Made | ClaimUse::Named, .. });
-        let (true, Filling::ByJob(_), ModelPlace::Path(from)) = (own, &self.filling, &self.place)
-        else {
+        let filled = matches!(self.filling, Filling::ByJob(_) | Filling::Checked(_));
+        let (true, true, ModelPlace::Path(from)) = (own, filled, &self.place) else {
             let message = "needs weights that are fetched to a claim of the model's own; write \
                            cache: {strategy: SharedPVC} with a source HF:// or pvc://, or leave \
                            quantize out";

@@ -122,7 +122,9 @@ impl Resolver<'_> {
             let mut weights = self.kept(strategy.unwrap_or(CacheStrategy::SharedPvc), place)?;
             weights.folder = folder;
             weights.only = only;
-            weights.filling = match weights.held {
+            weights.filling = match &weights.held {
+                // The copy would be the weights themselves.
+                Held::Claim { name, .. } if *name == location.claim => Filling::Checked(whole),
                 Held::Claim { .. } => Filling::ByJob(works),
                 _ => Filling::AtStart(works),
             };
