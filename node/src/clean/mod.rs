@@ -55,10 +55,8 @@ fn copy(folder: &Path) -> anyhow::Result<()> {
             "no load of `flash` has left its record there, so that nothing in it is known to be a copy"
         );
     }
-    // With a record it is one copy; without, it may have been the folder of others, which come after it.
-    let all =
-        if copies.is_recorded(itself) { vec![itself.to_path_buf()] } else { copies.find(None) };
-    for copy in all.iter().rev() {
+    // Those below come after it.
+    for copy in copies.with_itself().iter().rev() {
         copies.remove(copy, None)?;
         copies.remove_above(copy)?;
     }

@@ -47,6 +47,7 @@ impl Alone {
         std::fs::create_dir_all(top).map_err(writing)?;
         let own = inside::top(top).and_then(|folder| Own::make(&folder, top)).map_err(writing)?;
         let lock = lock::acquire(&own, stopped)?;
+        own.mark_alone().map_err(writing)?;
         self.clear()?;
         Ok(lock)
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 pub(crate) use super::destination::is_in_memory;
-use super::own::Own;
+use super::own::{self, OURS, Own};
 use super::record::{self, Record};
 use super::{lock, part};
 use crate::inside::{self, named};
@@ -45,12 +45,15 @@ impl Copies {
 
     /// Whether a load has put a copy at `way`, or begun to, or has had that folder for its copies alone.
     pub(crate) fn is_at(&self, way: &Path) -> bool {
-        self.has(way, record::NAME) || self.has(way, lock::LOCK)
+        [record::NAME, lock::LOCK, own::ALONE].iter().any(|name| self.has(way, name))
     }
 
-    /// Whether the copy at `way` has a record of its files.
-    pub(crate) fn is_recorded(&self, way: &Path) -> bool {
-        self.has(way, record::NAME)
+    /// What goes with the copy in the folder itself: that copy, and those below where a load was given the folder for
+    /// its copy alone. A lock by itself says nothing of others: each load that fails leaves one.
+    pub(crate) fn with_itself(&self) -> Vec<PathBuf> {
+        let itself = PathBuf::new();
+        let for_others = !self.has(&itself, record::NAME) && self.has(&itself, own::ALONE);
+        if for_others { self.find(None) } else { vec![itself] }
     }
 
     fn has(&self, way: &Path, name: &str) -> bool {
@@ -87,8 +90,10 @@ impl Copies {
         // Kept until all is gone: whoever waits for it finds that it is not in its place any more.
         let _lock = lock.map_err(named(&own.path.join(lock::LOCK)))?;
         self.empty(way, stays)?;
-        inside::remove_file(&own.folder, OsStr::new(lock::LOCK)).map_err(named(&own.path))?;
-        inside::remove_if_empty(&folder, OsStr::new(super::own::OURS)).map_err(named(&own.path))?;
+        for name in [own::ALONE, lock::LOCK] {
+            inside::remove_file(&own.folder, OsStr::new(name)).map_err(named(&own.path))?;
+        }
+        inside::remove_if_empty(&folder, OsStr::new(OURS)).map_err(named(&own.path))?;
         self.remove_if_empty(way)
     }
 
@@ -126,7 +131,7 @@ impl Copies {
                 self.remove_if_empty(folder)?;
             }
         }
-        self.remove_parts(&way.join(super::own::OURS))?;
+        self.remove_parts(&way.join(OURS))?;
         inside::remove_file(&own.folder, OsStr::new(record::NAME)).map_err(named(&place))?;
         Ok(())
     }

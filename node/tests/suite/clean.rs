@@ -60,6 +60,38 @@ fn a_copy_may_be_named_by_where_one_stands_and_another_below_it_stays() {
 }
 
 #[test]
+fn copies_below_a_folder_where_a_load_has_merely_failed_stay() {
+    let mut world = World::new();
+    world.put("model.bin", b"weights");
+    let folder = world.folder().join("memory");
+    for name in ["a", "b"] {
+        world.destination = folder.join(name);
+        world.copied(&[]);
+    }
+    let typo = world.folder().join("typo");
+    world.destination.clone_from(&folder);
+    let flash = ["flash", "--src", typo.to_str().unwrap(), "--dst", folder.to_str().unwrap()];
+    let output = program().args(flash).output().unwrap();
+    assert_eq!(output.status.code(), Some(65), "{}", text(&output));
+    assert!(folder.join(".flash/lock").exists(), "what it leaves");
+    let output = clean(&folder, &[]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("another copy below it is left"), "{}", text(&output));
+    assert_eq!(
+        world.names(),
+        [
+            "a/.flash/files.json",
+            "a/.flash/lock",
+            "a/model.bin",
+            "b/.flash/files.json",
+            "b/.flash/lock",
+            "b/model.bin"
+        ]
+    );
+    assert!(!folder.join(".flash").exists());
+}
+
+#[test]
 fn folders_of_others_stay_also_empty_ones_behind_a_link() {
     let world = World::new();
     world.put("model.bin", b"weights");
