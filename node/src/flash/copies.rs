@@ -88,11 +88,13 @@ impl Copies {
             _ => error,
         });
         // Kept until all is gone: whoever waits for it finds that it is not in its place any more.
-        let _lock = lock.map_err(named(&own.path.join(lock::LOCK)))?;
+        let lock = lock.map_err(named(&own.path.join(lock::LOCK)))?;
         self.empty(way, stays)?;
         for name in [own::ALONE, lock::LOCK] {
             inside::remove_file(&own.folder, OsStr::new(name)).map_err(named(&own.path))?;
         }
+        // NFS keeps a file that somebody has open under another name, and its folder is not empty until that ends.
+        drop(lock);
         inside::remove_if_empty(&folder, OsStr::new(OURS)).map_err(named(&own.path))?;
         self.remove_if_empty(way)
     }
