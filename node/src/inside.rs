@@ -110,7 +110,13 @@ pub(crate) fn remove_empty(folder: &File, name: &OsStr, path: &Path) -> io::Resu
 /// Removes what is called `name` in `folder`, which is at `path`, with all that is in it. A link goes itself, and what
 /// another file system has there stays.
 pub(crate) fn remove_whole(folder: &File, name: &OsStr, path: &Path) -> io::Result<()> {
-    remove(folder, name, path, Goes::All { device: device(folder)? }, DEEPEST)
+    remove(folder, name, path, Goes::All { device: device(folder)?, last: &[] }, DEEPEST)
+}
+
+/// Removes in the same way all that is in `folder`, which is at `path`; what has a name of `last` only when all else in
+/// its folder is gone.
+pub(crate) fn remove_content(folder: &File, path: &Path, last: &[&str]) -> io::Result<()> {
+    remove_in(folder, path, Goes::All { device: device(folder)?, last }, DEEPEST)
 }
 
 /// The file system that an open file or folder is on.
@@ -119,12 +125,18 @@ pub(crate) fn device(file: &File) -> io::Result<u64> {
 }
 
 #[derive(Clone, Copy)]
-enum Goes {
+enum Goes<'a> {
     Folders,
-    All { device: u64 },
+    All { device: u64, last: &'a [&'a str] },
 }
 
-fn remove(folder: &File, name: &OsStr, path: &Path, goes: Goes, depth: usize) -> io::Result<()> {
+fn remove(
+    folder: &File,
+    name: &OsStr,
+    path: &Path,
+    goes: Goes<'_>,
+    depth: usize,
+) -> io::Result<()> {
     let named = named(path);
     if matches!(goes, Goes::Folders) && name == OF_FILE_SYSTEM {
         return Err(named(io::ErrorKind::DirectoryNotEmpty.into()));
@@ -143,16 +155,25 @@ fn remove(folder: &File, name: &OsStr, path: &Path, goes: Goes, depth: usize) ->
     if depth == 0 {
         return Err(named(io::Error::other("too many folders lie in one another")));
     }
-    if let Goes::All { device: ours } = goes
+    if let Goes::All { device: ours, .. } = goes
         && device(&inner)? != ours
     {
         return Err(named(io::Error::other("another file system is mounted there")));
     }
-    for (name, _) in entries(&inner).map_err(&named)? {
-        // What is no folder is not removed with folders, and says so itself.
-        remove(&inner, &name, &path.join(&name), goes, depth - 1)?;
-    }
+    remove_in(&inner, path, goes, depth - 1)?;
     gone(unlinkat(folder, name, AtFlags::REMOVEDIR)).map_err(named)
+}
+
+fn remove_in(folder: &File, path: &Path, goes: Goes<'_>, depth: usize) -> io::Result<()> {
+    let mut entries = entries(folder).map_err(named(path))?;
+    if let Goes::All { last, .. } = goes {
+        entries.sort_by_key(|(name, _)| last.iter().any(|last| name == *last));
+    }
+    for (name, _) in entries {
+        // What is no folder is not removed with folders, and says so itself.
+        remove(folder, &name, &path.join(&name), goes, depth)?;
+    }
+    Ok(())
 }
 
 /// What is gone already is well: somebody else may do the same.
@@ -227,6 +248,29 @@ mod tests {
             assert!(fs::symlink_metadata(place(name)).is_err(), "{name}");
         }
         assert!(other.path().join("a").exists());
+    }
+
+    #[test]
+    fn what_is_to_go_last_is_there_as_long_as_anything_else_is() {
+        let inner = tempfile::tempdir().unwrap();
+        let top = top(inner.path()).unwrap();
+        let write = |name: &str| {
+            let place = inner.path().join(name);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, "a").unwrap();
+        };
+        for nth in 0..20 {
+            write(&format!("{nth}"));
+            write(&format!("own/{nth}"));
+        }
+        write("own/lock");
+        let entries_deep = (0..=DEEPEST).map(|_| "z").collect::<Vec<_>>().join("/");
+        fs::create_dir_all(inner.path().join(entries_deep)).unwrap();
+        remove_content(&top, inner.path(), &["own", "lock"]).unwrap_err();
+        assert!(inner.path().join("own/lock").exists() && inner.path().join("own/0").exists());
+        fs::remove_dir_all(inner.path().join("z")).unwrap();
+        remove_content(&top, inner.path(), &["own", "lock"]).unwrap();
+        assert_eq!(fs::read_dir(inner.path()).unwrap().count(), 0);
     }
 
     #[test]

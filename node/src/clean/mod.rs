@@ -83,7 +83,15 @@ fn whole(folder: &Path, within: &Path) -> anyhow::Result<()> {
         bail!("it has no name");
     };
     let folder = inside::top(&within).and_then(|top| inside::folder(&top, above))?;
-    Ok(inside::remove_whole(&folder, name, &place)?)
+    let Ok(held) = inside::folder(&folder, Path::new(name)) else {
+        return Ok(inside::remove_whole(&folder, name, &place)?);
+    };
+    if inside::device(&held)? != inside::device(&folder)? {
+        bail!("another file system is mounted there");
+    }
+    Copies::of(held, &place)?.remove_all()?;
+    // What a load has put there since then stays.
+    Ok(inside::remove_empty(&folder, name, &place)?)
 }
 
 /// Where `folder` really is: the folders on the way are looked up behind their links, a link in its own place is not.

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 pub(crate) use super::destination::is_in_memory;
+use super::lock::{self, Lock};
 use super::own::{self, OURS, Own};
+use super::part;
 use super::record::{self, Record};
-use super::{lock, part};
 use crate::inside::{self, named};
 
 /// Why a folder stays where it is.
@@ -83,12 +84,8 @@ impl Copies {
     pub(crate) fn remove(&self, way: &Path, stays: Option<&Path>) -> io::Result<()> {
         let (folder, path) = (self.folder(way)?, self.path.join(way));
         let own = Own::of(&folder, &path)?;
-        let lock = lock::attempt(&own).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other("a load is at work there"),
-            _ => error,
-        });
         // Kept until all is gone: whoever waits for it finds that it is not in its place any more.
-        let lock = lock.map_err(named(&own.path.join(lock::LOCK)))?;
+        let lock = locked(&own)?;
         self.empty(way, stays)?;
         for name in [own::ALONE, lock::LOCK] {
             inside::remove_file(&own.folder, OsStr::new(name)).map_err(named(&own.path))?;
@@ -97,6 +94,24 @@ impl Copies {
         drop(lock);
         inside::remove_if_empty(&folder, OsStr::new(OURS)).map_err(named(&own.path))?;
         self.remove_if_empty(way)
+    }
+
+    /// Removes all that is in the folder, whoever put it there, unless a load is at work in it. Each copy's lock goes when
+    /// nothing else of it is left.
+    pub(crate) fn remove_all(&self) -> io::Result<()> {
+        // A load that comes to the folder itself finds its lock taken. Where none can be, none can work there.
+        let own = Own::make(&self.top, &self.path).ok();
+        let mut locks = own.as_ref().map(locked).into_iter().collect::<io::Result<Vec<_>>>()?;
+        for copy in self.find(None).iter().filter(|copy| !copy.as_os_str().is_empty()) {
+            locks.push(locked(&Own::of(&self.folder(copy)?, &self.path.join(copy))?)?);
+        }
+        let removed = inside::remove_content(&self.top, &self.path, &[OURS, lock::LOCK]);
+        drop(locks);
+        match removed {
+            // What NFS keeps of a file that was open is gone only now.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Removes all of a copy but its lock: the files of its record, what was half-written, the folders that are empty
@@ -177,6 +192,15 @@ impl Copies {
             Err(io::ErrorKind::CrossesDevices.into())
         }
     }
+}
+
+/// The lock on the copy of `own`, if no load is at work there; nothing where the file system has no locks.
+fn locked(own: &Own) -> io::Result<Option<Lock>> {
+    let lock = lock::attempt(own).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::other("a load is at work there"),
+        _ => error,
+    });
+    lock.map_err(named(&own.path.join(lock::LOCK)))
 }
 
 /// `folder` and the folders above it, up to `top`.

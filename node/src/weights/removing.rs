@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use flexinfer_core::loading::Unneeded;
 use flexinfer_core::moment::Moment;
+use tokio::task::spawn_blocking;
 
 use crate::flash::copies::Copies;
 use crate::inside;
@@ -48,8 +49,16 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
         let now = Moment::after_origin(begun.elapsed());
         for name in unneeded.of(&held, &models, &in_use, now) {
             let place = folder.join(&name);
-            match remove(&folder, Path::new(&name)) {
-                Ok(()) => tracing::info!(path = %place.display(), "removed: its Model is gone"),
+            let folder = folder.clone();
+            // Much takes long, and the agent has one thread for all that it does.
+            let removing = spawn_blocking(move || remove(&folder, Path::new(&name))).await;
+            match removing.unwrap_or_else(|error| Err(io::Error::other(error))) {
+                Ok(()) => {
+                    tracing::info!(path = %place.display(), "removed: its Model is gone");
+                    // Meanwhile the next one may be needed again.
+                    ticks.reset_immediately();
+                    break;
+                }
                 Err(error) => {
                     tracing::warn!(path = %place.display(), %error, "weights that nobody needs are left");
                 }
@@ -70,7 +79,9 @@ fn remove(folder: &Path, name: &Path) -> io::Result<()> {
         held => Copies::of(held?, &place)?,
     };
     if copies.are_in_memory()? {
-        return inside::remove_whole(&above, model, &place);
+        copies.remove_all()?;
+        // What a load has put there since then stays.
+        return inside::remove_empty(&above, model, &place);
     }
     copies.find(None).iter().try_for_each(|copy| copies.remove(copy, None))?;
     inside::remove_empty(&above, model, &place).map_err(|error| match error.kind() {
@@ -122,6 +133,29 @@ mod tests {
         fs::remove_file(place.join("theirs")).unwrap();
         write("b.bin", "weights");
         write(".flash/files.json", r#"["b.bin"]"#);
+        remove().unwrap();
+        assert!(!place.exists());
+    }
+
+    #[test]
+    fn from_memory_goes_all_but_what_a_load_is_at_work_on() {
+        let Ok(top) = tempfile::tempdir_in("/dev/shm") else {
+            println!("not tested: there is no /dev/shm");
+            return;
+        };
+        let place = top.path().join("models/llama");
+        for name in [".flash/lock", "hub/.flash/lock", "hub/.flash/files.json", "hub/a", "b"] {
+            fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
+            fs::write(place.join(name), "[]").unwrap();
+        }
+        let remove = || remove(top.path(), Path::new("models/llama"));
+        for lock in [".flash/lock", "hub/.flash/lock"] {
+            let lock = fs::File::options().write(true).open(place.join(lock)).unwrap();
+            lock.lock().unwrap();
+            let said = remove().unwrap_err().to_string();
+            assert!(said.contains("a load is at work there"), "{said}");
+            assert!(place.join("hub/a").exists() && place.join("b").exists());
+        }
         remove().unwrap();
         assert!(!place.exists());
     }

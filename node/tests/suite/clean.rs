@@ -1,6 +1,7 @@
 //! `clean` takes away what `flash` has put somewhere, and nothing else.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 
@@ -99,7 +100,7 @@ fn folders_of_others_stay_also_empty_ones_behind_a_link() {
     let other = world.folder().join("other");
     fs::create_dir_all(other.join("empty")).unwrap();
     fs::create_dir(world.destination.join("prepared")).unwrap();
-    std::os::unix::fs::symlink(&other, world.destination.join("link")).unwrap();
+    symlink(&other, world.destination.join("link")).unwrap();
     let output = clean(&world.destination, &[]);
     assert!(output.status.success(), "{}", text(&output));
     assert!(other.join("empty").exists() && world.destination.join("prepared").exists());
@@ -118,4 +119,70 @@ fn whole_goes_nothing_in_a_folder_of_everybodys() {
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         assert_eq!(world.names(), ["model.bin"]);
     }
+}
+
+/// A folder in memory, where copies may go whole.
+fn memory() -> Option<tempfile::TempDir> {
+    let memory = tempfile::tempdir_in("/dev/shm").ok();
+    if memory.is_none() {
+        println!("not tested: there is no /dev/shm");
+    }
+    memory
+}
+
+#[test]
+fn within_a_folder_of_copies_one_goes_whole_whoever_put_it_there() {
+    let Some(memory) = memory() else { return };
+    let mut world = World::new();
+    world.put("model.bin", b"weights");
+    world.destination = memory.path().join("models/llama/hub");
+    let alone_in = memory.path().join("models/llama");
+    world.copied(&["--alone-in", alone_in.to_str().unwrap()]);
+    for name in ["theirs", "prepared/by/others"] {
+        fs::create_dir_all(alone_in.join(name).parent().unwrap()).unwrap();
+        fs::write(alone_in.join(name), "not ours").unwrap();
+    }
+    let outside = world.folder().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a"), "theirs").unwrap();
+    symlink(&outside, alone_in.join("link")).unwrap();
+    // What is written counts as well as where it leads.
+    let link = world.folder().join("link");
+    symlink(memory.path(), &link).unwrap();
+    let refused = clean(&link.join("models/llama"), &["--within", link.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1), "that is in /tmp: {}", text(&refused));
+    assert!(alone_in.join("theirs").exists());
+    let within = ["--within", memory.path().to_str().unwrap()];
+    let output = clean(&alone_in, &within);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!alone_in.exists() && memory.path().join("models").exists());
+    assert!(outside.join("a").exists(), "nothing goes behind a link");
+    let output = clean(&alone_in, &within);
+    assert!(output.status.success(), "what is gone already is well: {}", text(&output));
+    symlink(&outside, &alone_in).unwrap();
+    let output = clean(&alone_in, &within);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(fs::symlink_metadata(&alone_in).is_err() && outside.join("a").exists());
+}
+
+#[test]
+fn within_a_folder_of_copies_too_one_stays_that_a_load_is_at_work_on() {
+    let Some(memory) = memory() else { return };
+    let mut world = World::new();
+    world.put("model.bin", b"weights");
+    world.destination = memory.path().join("llama/hub");
+    let alone_in = memory.path().join("llama");
+    world.copied(&["--alone-in", alone_in.to_str().unwrap()]);
+    let within = ["--within", memory.path().to_str().unwrap()];
+    for lock in [alone_in.join(".flash/lock"), world.destination.join(".flash/lock")] {
+        let lock = fs::File::options().write(true).open(lock).unwrap();
+        lock.lock().unwrap();
+        let output = clean(&alone_in, &within);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("a load is at work there"), "{}", text(&output));
+        assert_eq!(world.names(), ["model.bin"]);
+    }
+    let output = clean(&alone_in, &within);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!alone_in.exists());
 }
