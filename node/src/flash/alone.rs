@@ -48,37 +48,38 @@ impl Alone {
         let own = inside::top(top).and_then(|folder| Own::make(&folder, top)).map_err(writing)?;
         let lock = lock::acquire(&own, stopped)?;
         own.mark_alone().map_err(writing)?;
-        self.clear()?;
+        self.clear(stopped)?;
         Ok(lock)
     }
 
     /// Removes the copies below the destination where that is the folder itself, whose lock is held.
-    pub(super) fn clear_below(&self) -> Result<(), FlashError> {
+    pub(super) fn clear_below(&self, stopped: &AtomicBool) -> Result<(), FlashError> {
         if !self.way.as_os_str().is_empty() {
             return Ok(());
         }
         let writing = |error| FlashError::writing(&self.top, error);
         let copies = Copies::at(&self.top).map_err(writing)?;
         for copy in copies.find(None).iter().filter(|copy| **copy != self.way).rev() {
-            copies.remove(copy, None).and_then(|()| copies.remove_above(copy)).map_err(writing)?;
-            tracing::info!(path = %self.top.join(copy).display(), "removed: no weights of this model any more");
+            self.cleared(copy, stopped, || {
+                copies.remove(copy, None).and_then(|()| copies.remove_above(copy))
+            })?;
         }
         Ok(())
     }
 
     /// Removes the copies that do not lie on the way, but for the lock, and folders that are empty.
-    fn clear(&self) -> Result<(), FlashError> {
+    fn clear(&self, stopped: &AtomicBool) -> Result<(), FlashError> {
         let Self { top, way } = self;
         let writing = |error| FlashError::writing(top, error);
         let copies = Copies::at(top).map_err(writing)?;
         for copy in copies.find(Some(way)) {
-            let removed = if copy.as_os_str().is_empty() {
-                copies.empty(&copy, Some(way))
-            } else {
-                copies.remove(&copy, Some(way))
-            };
-            removed.map_err(writing)?;
-            tracing::info!(path = %top.join(copy).display(), "removed: no weights of this model any more");
+            self.cleared(&copy, stopped, || {
+                if copy.as_os_str().is_empty() {
+                    copies.empty(&copy, Some(way))
+                } else {
+                    copies.remove(&copy, Some(way))
+                }
+            })?;
         }
         let mut above = PathBuf::new();
         for name in way {
@@ -94,6 +95,27 @@ impl Alone {
                 }
             }
             above.push(name);
+        }
+        Ok(())
+    }
+
+    /// Clears a copy away by `remove`, once no other load is at work on it. What cannot be removed is in the way of
+    /// nothing but room, and that is looked at later.
+    fn cleared(
+        &self,
+        copy: &Path,
+        stopped: &AtomicBool,
+        remove: impl FnMut() -> std::io::Result<()>,
+    ) -> Result<(), FlashError> {
+        let path = self.top.join(copy);
+        match lock::wait(&path.join(OURS).join(lock::LOCK), stopped, remove) {
+            Err(FlashError::Write { source, .. }) => {
+                tracing::warn!(path = %path.display(), error = %source, "left: it cannot be removed");
+            }
+            done => {
+                done?;
+                tracing::info!(path = %path.display(), "removed: no weights of this model any more");
+            }
         }
         Ok(())
     }
@@ -169,6 +191,39 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_cannot_be_removed_keeps_no_load_from_its_own() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        for copy in ["new/garbled", "garbled", "old"] {
+            copied(&top.join(copy));
+        }
+        for copy in ["new/garbled", "garbled"] {
+            write(&top.join(copy).join(".flash/files.json"), "");
+        }
+        enters(top, &top.join("new")).unwrap();
+        assert!(top.join("garbled/main/a").exists() && !top.join("old").exists());
+        let new = Alone::of(&top.join("new"), &top.join("new"), Path::new("/none")).unwrap();
+        new.clear_below(&AtomicBool::new(true)).unwrap();
+        assert!(top.join("new/garbled/main/a").exists());
+    }
+
+    #[test]
+    fn a_load_that_is_at_work_on_an_old_copy_is_waited_for() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        copied(&top.join("old"));
+        let old = inside::top(&top.join("old")).unwrap();
+        let own = Own::of(&old, &top.join("old")).unwrap();
+        let at_work = lock::attempt(&own).unwrap();
+        let entered = enters(top, &top.join("new"));
+        assert!(matches!(entered, Err(FlashError::Stopped)), "{entered:?}");
+        assert!(top.join("old/main/a").exists());
+        drop(at_work);
+        enters(top, &top.join("new")).unwrap();
+        assert!(!top.join("old").exists());
+    }
+
+    #[test]
     fn the_way_is_that_behind_links_and_dots() {
         let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (top, elsewhere) = (top.path(), elsewhere.path());
@@ -200,7 +255,10 @@ mod tests {
         let top = top.path();
         copied(top);
         copied(&top.join("hub/old"));
-        Alone::of(top, top, Path::new("/none")).unwrap().clear_below().unwrap();
+        Alone::of(top, top, Path::new("/none"))
+            .unwrap()
+            .clear_below(&AtomicBool::new(true))
+            .unwrap();
         assert!(!top.join("hub").exists() && top.join("main/a").exists());
     }
 }

@@ -197,7 +197,7 @@ impl Copies {
 /// The lock on the copy of `own`, if no load is at work there; nothing where the file system has no locks.
 fn locked(own: &Own) -> io::Result<Option<Lock>> {
     let lock = lock::attempt(own).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => io::Error::other("a load is at work there"),
+        kind @ io::ErrorKind::WouldBlock => io::Error::new(kind, "a load is at work there"),
         _ => error,
     });
     lock.map_err(named(&own.path.join(lock::LOCK)))

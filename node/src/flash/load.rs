@@ -41,7 +41,7 @@ pub(super) fn load(
     let _top = alone.as_ref().map(|alone| alone.enter(stopped)).transpose()?;
     let destination = Destination::make(dst)?;
     let lock = lock::acquire(&destination.own, stopped)?;
-    alone.as_ref().map_or(Ok(()), Alone::clear_below)?;
+    alone.as_ref().map_or(Ok(()), |alone| alone.clear_below(stopped))?;
     let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,10 +33,18 @@ pub(super) struct Lock {
 
 /// Waits for the lock in `own`; `None` where the file system has no locks.
 pub(super) fn acquire(own: &Own, stopped: &AtomicBool) -> Result<Option<Lock>, FlashError> {
-    let path = own.path.join(LOCK);
+    wait(&own.path.join(LOCK), stopped, || attempt(own))
+}
+
+/// Does what another load's lock keeps from being done, as soon as that is given back; it is the lock at `path`.
+pub(super) fn wait<T>(
+    path: &Path,
+    stopped: &AtomicBool,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> Result<T, FlashError> {
     let mut told = None::<Instant>;
     loop {
-        match attempt(own) {
+        match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if stopped.load(Ordering::Relaxed) {
                     return Err(FlashError::Stopped);
@@ -46,7 +55,7 @@ pub(super) fn acquire(own: &Own, stopped: &AtomicBool) -> Result<Option<Lock>, F
                 }
                 std::thread::sleep(INTERVAL);
             }
-            locked => return locked.map_err(|error| FlashError::writing(&path, error)),
+            done => return done.map_err(|error| FlashError::writing(path, error)),
         }
     }
 }
