@@ -33,6 +33,12 @@ pub(super) enum FlashError {
         .path.display()
     )]
     Theirs { path: PathBuf },
+    #[error(
+        "{} is there already, and {}, which would tell whether a load has put it there, cannot be read; take both away, or \
+         name another folder with --dst (FLASH_DST)",
+        .path.display(), .record.display()
+    )]
+    Untold { path: PathBuf, record: PathBuf },
     #[error("reading {} failed", .path.display())]
     Read {
         path: PathBuf,
@@ -82,9 +88,10 @@ impl FlashError {
             Self::NoSource { .. } | Self::BadEntry { .. } | Self::Outside { .. } => {
                 Some(Reason::BadSource)
             }
-            Self::Misplaced { .. } | Self::NoPlace { .. } | Self::Theirs { .. } => {
-                Some(Reason::InvalidConfig)
-            }
+            Self::Misplaced { .. }
+            | Self::NoPlace { .. }
+            | Self::Theirs { .. }
+            | Self::Untold { .. } => Some(Reason::InvalidConfig),
             Self::Damaged(failure) => Some(failure.reason),
             Self::Digest { .. } => Some(Reason::DigestMismatch),
             Self::NoRoom { .. } => Some(Reason::DiskFull),

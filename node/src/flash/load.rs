@@ -19,7 +19,7 @@ use super::lock;
 use super::look::{Entry, Seen};
 use super::peers::Peers;
 use super::place;
-use super::record;
+use super::record::{self, Known};
 use crate::progress::Counts;
 
 /// How often a source that changes under us is begun with anew.
@@ -73,14 +73,20 @@ impl Load<'_> {
         let seen = look()?;
         let (record, durable) = (self.destination.record(), !self.destination.in_memory);
         let is_alone = self.arguments.alone_in.is_some();
-        let mut ours = record.read();
-        let plan = self.plan(&seen, &ours, wishes.choose(seen.entries.iter().collect()))?;
-        if !is_alone && !self.destination.is_fresh() {
-            place::check_theirs(self.destination.path, &seen, &plan.copies, record)?;
+        let mut known = record.read();
+        let plan = self.plan(&seen, &known.files, wishes.choose(seen.entries.iter().collect()))?;
+        if !is_alone && !self.alone {
+            // A load beside this one may have put there just now what is whole: its record is older than its files.
+            known = record.read();
         }
-        if !is_alone && !plan.whole.is_empty() {
-            // A load beside this one may have put them there just now: its record is older than its files.
-            ours = record.read();
+        if !is_alone && !self.destination.is_fresh() {
+            place::check_theirs(self.destination.path, &seen, &plan.copies, record, &known)?;
+        }
+        let Known { files: mut ours, is_torn } = known;
+        if is_torn && self.alone {
+            // Loads have been here, and nobody else is at work: what is as a load leaves it is ours.
+            let whole = plan.whole.iter().map(|entry| &entry.found.path);
+            ours = whole.filter(|path| record.is_mine(path)).cloned().collect();
         }
         self.check_formats(&plan.copies)?;
         self.destination.check_room(&plan)?;
@@ -88,7 +94,7 @@ impl Load<'_> {
         let (destination, peers) = (&self.destination, self.peers);
         let files = becoming_ours(&plan, &ours, is_alone);
         let gone = gone(&ours, &files);
-        if ours.len() != files.len() || !gone.is_empty() {
+        if is_torn || ours.len() != files.len() || !gone.is_empty() {
             record.write(files.iter().chain(&gone).copied(), durable)?;
         }
         let in_the_way = in_the_way(&gone, &seen, &files).into_iter();

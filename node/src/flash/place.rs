@@ -15,7 +15,7 @@ use super::error::FlashError;
 use super::folders::Folder;
 use super::look::{Entry, Seen};
 use super::part;
-use super::record::Record;
+use super::record::{Known, Record};
 
 /// Whether weights may be at `place`, as it is written and behind all links.
 pub(crate) fn check(place: &Path) -> anyhow::Result<()> {
@@ -71,18 +71,19 @@ pub(super) fn check_theirs(
     seen: &Seen,
     copies: &[&Entry],
     record: Record<'_>,
+    known: &Known,
 ) -> Result<(), FlashError> {
-    let theirs = || {
-        let ours = record.read();
-        let ours = ours.iter().map(RelativePath::as_str).collect::<HashSet<_>>();
+    let theirs = |known: &Known| {
+        let ours = known.files.iter().map(RelativePath::as_str).collect::<HashSet<_>>();
         let mut ways = copies.iter().filter_map(|entry| seen.folders.get(entry.place.folder));
         let mut paths = copies.iter().map(|entry| &entry.found.path);
         in_the_way(folder, &mut ways, &ours)
             .or_else(|| paths.find_map(|path| not_ours(&path.below(folder), path.as_str(), &ours)))
     };
-    match theirs() {
-        // A load beside this one may have put it there just now: its record is older than its files.
-        Some(_) => theirs().map_or(Ok(()), |path| Err(FlashError::Theirs { path })),
+    // A load beside this one may have put it there just now: its record is older than its files.
+    match theirs(known).and_then(|_| theirs(&record.read())) {
+        Some(path) if known.is_torn => Err(FlashError::Untold { path, record: record.path() }),
+        Some(path) => Err(FlashError::Theirs { path }),
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flexinfer_core::loading::place::may_name;
 use flexinfer_core::sources::RelativePath;
@@ -26,14 +26,29 @@ pub(super) struct Record<'a> {
     pub(super) own: &'a Own,
 }
 
+/// What a record says.
+pub(super) struct Known {
+    /// The files that earlier loads have put there.
+    pub(super) files: Vec<RelativePath>,
+    /// Whether there is a record that says nothing: a power cut may have emptied it.
+    pub(super) is_torn: bool,
+}
+
 impl Record<'_> {
     /// The files that earlier loads have put there. Of a record that cannot be read, none: nothing is
     /// removed that may be somebody else's.
-    pub(super) fn read(&self) -> Vec<RelativePath> {
-        self.known().unwrap_or_else(|error| {
-            tracing::warn!(path = %self.own.path.join(NAME).display(), %error, "the record cannot be read");
-            Vec::new()
-        })
+    pub(super) fn read(&self) -> Known {
+        match self.known() {
+            Ok(files) => Known { files, is_torn: false },
+            Err(error) => {
+                tracing::warn!(path = %self.path().display(), %error, "the record cannot be read");
+                Known { files: Vec::new(), is_torn: true }
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.own.path.join(NAME)
     }
 
     /// The same, for whoever takes the record away after it; none where there is no record.
@@ -48,6 +63,11 @@ impl Record<'_> {
         let paths = paths.iter().filter_map(|path| RelativePath::parse(path).ok());
         let user = geteuid().as_raw();
         Ok(paths.filter(|path| may_name(writer, user, || self.owner(path))).collect())
+    }
+
+    /// Whether a file belongs to the user of this process.
+    pub(super) fn is_mine(&self, path: &RelativePath) -> bool {
+        self.owner(path) == Some(geteuid().as_raw())
     }
 
     /// Whose a file is, if it is there.
@@ -80,7 +100,7 @@ impl Record<'_> {
             }
             named
         };
-        write().map_err(|error| FlashError::writing(&self.own.path.join(NAME), error))
+        write().map_err(|error| FlashError::writing(&self.path(), error))
     }
 }
 

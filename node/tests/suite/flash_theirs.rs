@@ -99,3 +99,28 @@ fn a_link_in_the_place_of_our_records_is_none_of_ours() {
     assert_eq!(fs::read_dir(&theirs).unwrap().count(), 3);
     assert_eq!(fs::read_to_string(theirs.join("files.json")).unwrap(), "theirs");
 }
+
+#[test]
+fn a_record_that_a_power_cut_has_emptied_is_made_anew_where_the_copy_is_whole() {
+    let world = World::new();
+    world.put("a", b"a");
+    world.copied(&[]);
+    let record = world.destination.join(".flash/files.json");
+    fs::write(&record, "").unwrap();
+    world.put("b", b"b");
+    let said = world.copied(&[]);
+    assert!(said.contains("copied=1 whole=1"), "{said}");
+    world.put("a", b"another");
+    world.copied(&[]);
+    assert_eq!(world.read("a"), b"another");
+    fs::write(&record, "").unwrap();
+    world.put("a", b"a third one");
+    let said = world.refused(78, &[]);
+    assert!(said.contains("model/a is there already"), "{said}");
+    assert!(said.contains("model/.flash/files.json") && said.contains("take both away"), "{said}");
+    for file in [record, world.destination.join("a")] {
+        fs::remove_file(file).unwrap();
+    }
+    world.copied(&[]);
+    assert_eq!(world.read("a"), b"a third one");
+}
