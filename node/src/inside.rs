@@ -102,21 +102,22 @@ pub(crate) fn remove_if_empty(folder: &File, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Removes the folder `name` of `folder`, which is at `path`, if there is nothing in it but folders, and those too.
+/// Removes the folder `name` of `folder`, which is at `path`, if there is nothing in it but folders, and those too. What
+/// is on another file system is not.
 pub(crate) fn remove_empty(folder: &File, name: &OsStr, path: &Path) -> io::Result<()> {
-    remove(folder, name, path, Goes::Folders, DEEPEST)
+    remove(folder, name, path, Goes::folders(device(folder)?), DEEPEST)
 }
 
 /// Removes what is called `name` in `folder`, which is at `path`, with all that is in it. A link goes itself, and what
 /// another file system has there stays.
 pub(crate) fn remove_whole(folder: &File, name: &OsStr, path: &Path) -> io::Result<()> {
-    remove(folder, name, path, Goes::All { device: device(folder)?, last: &[] }, DEEPEST)
+    remove(folder, name, path, Goes::all(device(folder)?, &[]), DEEPEST)
 }
 
 /// Removes in the same way all that is in `folder`, which is at `path`; what has a name of `last` only when all else in
 /// its folder is gone.
 pub(crate) fn remove_content(folder: &File, path: &Path, last: &[&str]) -> io::Result<()> {
-    remove_in(folder, path, Goes::All { device: device(folder)?, last }, DEEPEST)
+    remove_in(folder, path, Goes::all(device(folder)?, last), DEEPEST)
 }
 
 /// The file system that an open file or folder is on.
@@ -124,10 +125,22 @@ pub(crate) fn device(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.dev())
 }
 
+/// What is removed, all on one file system.
 #[derive(Clone, Copy)]
-enum Goes<'a> {
-    Folders,
-    All { device: u64, last: &'a [&'a str] },
+struct Goes<'a> {
+    device: u64,
+    only_folders: bool,
+    last: &'a [&'a str],
+}
+
+impl<'a> Goes<'a> {
+    fn folders(device: u64) -> Self {
+        Self { device, only_folders: true, last: &[] }
+    }
+
+    fn all(device: u64, last: &'a [&'a str]) -> Self {
+        Self { device, only_folders: false, last }
+    }
 }
 
 fn remove(
@@ -138,26 +151,26 @@ fn remove(
     depth: usize,
 ) -> io::Result<()> {
     let named = named(path);
-    if matches!(goes, Goes::Folders) && name == OF_FILE_SYSTEM {
+    if goes.only_folders && name == OF_FILE_SYSTEM {
         return Err(named(io::ErrorKind::DirectoryNotEmpty.into()));
     }
     let inner = match openat(folder, name, FOLDER, Mode::empty()) {
         Ok(inner) => File::from(inner),
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::NOTDIR | Errno::LOOP) => {
-            return match goes {
-                Goes::Folders => Err(named(io::ErrorKind::NotADirectory.into())),
-                Goes::All { .. } => gone(unlinkat(folder, name, AtFlags::empty())).map_err(named),
+            let removed = if goes.only_folders {
+                Err(io::ErrorKind::NotADirectory.into())
+            } else {
+                gone(unlinkat(folder, name, AtFlags::empty()))
             };
+            return removed.map_err(named);
         }
         Err(error) => return Err(named(error.into())),
     };
     if depth == 0 {
         return Err(named(io::Error::other("too many folders lie in one another")));
     }
-    if let Goes::All { device: ours, .. } = goes
-        && device(&inner)? != ours
-    {
+    if device(&inner)? != goes.device {
         return Err(named(io::Error::other("another file system is mounted there")));
     }
     remove_in(&inner, path, goes, depth - 1)?;
@@ -166,9 +179,7 @@ fn remove(
 
 fn remove_in(folder: &File, path: &Path, goes: Goes<'_>, depth: usize) -> io::Result<()> {
     let mut entries = entries(folder).map_err(named(path))?;
-    if let Goes::All { last, .. } = goes {
-        entries.sort_by_key(|(name, _)| last.iter().any(|last| name == *last));
-    }
+    entries.sort_by_key(|(name, _)| goes.last.iter().any(|last| name == *last));
     for (name, _) in entries {
         // What is no folder is not removed with folders, and says so itself.
         remove(folder, &name, &path.join(&name), goes, depth)?;

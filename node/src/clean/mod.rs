@@ -60,6 +60,9 @@ fn copy(folder: &Path) -> anyhow::Result<()> {
         copies.remove(copy, None)?;
         copies.remove_above(copy)?;
     }
+    if copies.is_recorded(itself) {
+        bail!("a part of the copy is on another file system, and is left");
+    }
     if fs::read_dir(&real).is_ok_and(|mut left| left.next().is_some()) {
         let what = match copies.find(None).as_slice() {
             [] => "files that no load has put there are left",

@@ -49,11 +49,16 @@ impl Copies {
         [record::NAME, lock::LOCK, own::ALONE].iter().any(|name| self.has(way, name))
     }
 
+    /// Whether the copy at `way` has a record: files that are known to be its.
+    pub(crate) fn is_recorded(&self, way: &Path) -> bool {
+        self.has(way, record::NAME)
+    }
+
     /// What goes with the copy in the folder itself: that copy, and those below where a load was given the folder for
     /// its copy alone. A lock by itself says nothing of others: each load that fails leaves one.
     pub(crate) fn with_itself(&self) -> Vec<PathBuf> {
         let itself = PathBuf::new();
-        let for_others = !self.has(&itself, record::NAME) && self.has(&itself, own::ALONE);
+        let for_others = !self.is_recorded(&itself) && self.has(&itself, own::ALONE);
         if for_others { self.find(None) } else { vec![itself] }
     }
 
@@ -87,6 +92,9 @@ impl Copies {
         // Kept until all is gone: whoever waits for it finds that it is not in its place any more.
         let lock = locked(&own)?;
         self.empty(way, stays)?;
+        if self.is_recorded(way) {
+            return Ok(());
+        }
         for name in [own::ALONE, lock::LOCK] {
             inside::remove_file(&own.folder, OsStr::new(name)).map_err(named(&own.path))?;
         }
@@ -115,7 +123,8 @@ impl Copies {
     }
 
     /// Removes all of a copy but its lock: the files of its record, what was half-written, the folders that are empty
-    /// then, and the record at last, so that a removing that is broken off is gone on with.
+    /// then, and the record at last, so that a removing that is broken off is gone on with. What is on another file system
+    /// is left, and stays in the record.
     pub(super) fn empty(&self, way: &Path, stays: Option<&Path>) -> io::Result<()> {
         let (folder, path) = (self.folder(way)?, self.path.join(way));
         let own = Own::of(&folder, &path)?;
@@ -123,7 +132,8 @@ impl Copies {
         let place = own.path.join(record::NAME);
         let mut folders = BTreeSet::from([way.to_path_buf()]);
         // The folder of the file before: the next one most often lies in it too.
-        let mut last = None::<(PathBuf, Option<File>)>;
+        let mut last = None::<(PathBuf, io::Result<File>)>;
+        let mut left = Vec::new();
         for file in record.known().map_err(named(&place))? {
             let (below, name) = inside::split(&file);
             let parent = way.join(below);
@@ -131,14 +141,21 @@ impl Copies {
                 continue;
             }
             if last.as_ref().is_none_or(|(last, _)| *last != parent) {
-                let open = self.folder(&parent).ok();
-                if open.is_some() {
+                let open = self.folder(&parent);
+                if open.is_ok() {
                     folders.extend(up_to(&parent, way));
                 }
                 last = Some((parent, open));
             }
-            if let Some((_, Some(open))) = &last {
-                inside::remove_file(open, name).map_err(named(&file.below(&path)))?;
+            match &last {
+                Some((_, Ok(open))) => {
+                    inside::remove_file(open, name).map_err(named(&file.below(&path)))?;
+                }
+                Some((_, Err(error))) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    left.push(file);
+                }
+                // What was a folder of the copy's is none any more.
+                _ => {}
             }
         }
         // Those below come after those above.
@@ -149,6 +166,11 @@ impl Copies {
             }
         }
         self.remove_parts(&way.join(OURS))?;
+        if let Some(first) = left.first() {
+            let first = first.below(&path);
+            tracing::warn!(path = %first.display(), files = left.len(), "left: on another file system than the rest of the copy");
+            return record.write(left.iter(), !self.are_in_memory()?).map_err(io::Error::other);
+        }
         inside::remove_file(&own.folder, OsStr::new(record::NAME)).map_err(named(&place))?;
         Ok(())
     }

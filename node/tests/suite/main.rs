@@ -13,6 +13,7 @@ mod benchmark_results;
 mod benchmarking;
 mod benchmarking_tls;
 mod clean;
+mod clean_mounts;
 mod fetching;
 mod flash;
 mod flash_interrupted;
