@@ -102,8 +102,8 @@ fn on_many_nodes(claim: &PersistentVolumeClaim, writes: bool) -> bool {
     modes(claim).any(can)
 }
 
-/// What has to be before an engine of `deployment` ends, of a Model that cannot be drawn now: by what it mounts, and
-/// whether all of them have to be together.
+/// What has to be before an engine of `deployment` ends, where another of it shall serve and not one that is drawn anew:
+/// by what it mounts, and whether all of them have to be together.
 pub(in crate::planning) fn until_by_mounts(
     deployment: &Deployment,
     claims: &BTreeMap<String, Arc<PersistentVolumeClaim>>,

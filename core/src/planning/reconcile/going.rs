@@ -2,16 +2,16 @@
 
 use flexinfer_crds::conditions::ConditionReason;
 
-use super::objects::{Drawn, scaled_elsewhere};
-use super::{Engine, Observed, Seen, deleted_at};
+use super::objects::scaled_elsewhere;
+use super::{Engine, Observed, Seen, Wanted, WantedEngine, deleted_at};
 use crate::moment::Moment;
 use crate::planning::group::Verdict;
 use crate::planning::model::unmade;
-use crate::planning::moving::{self, Moving, moving};
-use crate::planning::objects::{ends_first, revision};
+use crate::planning::moving::{self, Moving, Until, moving};
+use crate::planning::objects::{ends_first, revision, until_by_mounts};
 use crate::planning::pod::PodId;
 use crate::planning::releasing::{self, releasing};
-use crate::planning::writing::Going;
+use crate::planning::writing::{Going, Part};
 
 /// Pods that need wait no longer, and when the next one will be.
 pub(super) fn released(
@@ -32,26 +32,40 @@ pub(super) fn released(
     releasing(member.pods.iter().copied(), owner, observed.now)
 }
 
-/// What is done about pods on nodes that are about to be taken away.
+/// What is done about pods on nodes that are about to be taken away, where everything else is as it is `wanted`; and
+/// `until` what is, before one ends in whose place one of the wanted Deployment serves.
 pub(super) fn moved(
     observed: &Observed<'_>,
     member: &Seen<'_>,
-    drawn: &Drawn,
     engine: &Engine,
-    verdict: Option<&Verdict>,
+    (wanted, until): (&Wanted, Until),
 ) -> Moving {
-    let Some(verdict) = verdict else { return Moving::default() };
+    // Whatever else is left alone: these pods are there already.
+    let moves = !wanted.withheld.contains(&Part::Moving);
+    let Some(verdict) = wanted.verdict.as_ref().filter(|_| moves) else {
+        return Moving::default();
+    };
     let theirs = scaled_elsewhere(member) && verdict.replicas > 0;
     let owner = moving::Owner {
         cluster: observed.cluster,
         replicas: if theirs { engine.asked } else { verdict.replicas },
         draining: verdict.record.draining.is_some(),
-        until: drawn.until,
+        until: if is_redrawn(&wanted.engine) { until } else { until_as_it_is(observed, member) },
         full: member.deployment.and_then(unmade).is_some(),
         revision: member.deployment.and_then(revision),
         ends_first: member.deployment.is_some_and(ends_first),
     };
     moving(member.pods.iter().copied(), owner)
+}
+
+/// Whether the next engine is one of a Deployment that was drawn, and not like the one before it.
+const fn is_redrawn(wanted: &WantedEngine) -> bool {
+    matches!(wanted, WantedEngine::Deployment(_) | WantedEngine::ScaledElsewhere { .. })
+}
+
+/// What has to be before an engine ends in whose place another like it shall serve.
+fn until_as_it_is(observed: &Observed<'_>, member: &Seen<'_>) -> Until {
+    member.deployment.map_or(Until::Served, |there| until_by_mounts(there, observed.claims))
 }
 
 /// What is told of what others do to its objects: that some are being deleted and do not go, or who writes them too.

@@ -64,9 +64,11 @@ pub fn plan(observed: &Observed<'_>) -> Plan {
         let verdict = verdict.map(|verdict| drawn.memory.keep_in_mind(verdict));
         let (released, later) = going::released(observed, member, engine, verdict.as_ref());
         own.extend(later);
-        let moving = going::moved(observed, member, &drawn, engine, verdict.as_ref());
-        let all = Wanted { released, moving, ..want(observed, member, drawn, engine, verdict) };
-        wanted.push(withhold(observed, member, engine, all));
+        let until = drawn.until;
+        let all = Wanted { released, ..want(observed, member, drawn, engine, verdict) };
+        let all = withhold(observed, member, engine, all);
+        let moving = going::moved(observed, member, engine, (&all, until));
+        wanted.push(Wanted { moving, ..all });
     }
     wanted.sort_by_key(|wanted| wanted.verdict.as_ref().map_or(0, |verdict| verdict.replicas));
     let deletions = observed

@@ -16,9 +16,7 @@ use crate::planning::benchmarking::{self, Benchmarking, benchmarking};
 use crate::planning::group::{Standing, Verdict};
 use crate::planning::model::serving_nodes;
 use crate::planning::moving::Until;
-use crate::planning::objects::{
-    Blueprint, Refusal, Serving, names, service, spec_hash, until_by_mounts,
-};
+use crate::planning::objects::{Blueprint, Refusal, Serving, names, service, spec_hash};
 use crate::planning::placing::{Doubt, Placed, Placement, Settled, place};
 use crate::planning::pressure::Pressure;
 use crate::planning::status::Obstacle;
@@ -41,22 +39,21 @@ pub(super) struct Drawn {
     pub(super) benchmarking: Benchmarking,
     pub(super) memory: Memory,
     pub(super) pressure: Pressure,
-    /// What has to be before an engine ends in whose place another shall serve.
+    /// What has to be before an engine ends in whose place one of this `deployment` shall serve.
     pub(super) until: Until,
 }
 
 /// Draws what `member` shall have.
 pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
     let Some(effective) = member.effective else {
-        return undrawn(observed, member);
+        return undrawn(member);
     };
-    let Ok(backend) = Backend::of(member.model) else { return undrawn(observed, member) };
+    let Ok(backend) = Backend::of(member.model) else { return undrawn(member) };
     let elsewhere = !backend.starts_engine();
     let pressure = pressed(observed, member, backend);
     let model = as_reconfigured(member.model, &pressure);
     let (endpoint, memory) = (endpoint(member, backend), as_before(member));
-    let until = until_as_it_is(observed, member);
-    let drawn = Drawn { elsewhere, endpoint, memory, pressure, until, ..Drawn::default() };
+    let drawn = Drawn { elsewhere, endpoint, memory, pressure, ..Drawn::default() };
     if let Some(obstacle) = complained(member.complaints) {
         return Drawn { obstacle: Some(obstacle), ..drawn };
     }
@@ -95,15 +92,9 @@ pub(super) fn draw(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
 }
 
 /// Nothing but what was there before.
-fn undrawn(observed: &Observed<'_>, member: &Seen<'_>) -> Drawn {
+fn undrawn(member: &Seen<'_>) -> Drawn {
     let (obstacle, memory) = (complained(member.complaints), as_before(member));
-    let until = until_as_it_is(observed, member);
-    Drawn { obstacle, memory, until, ..Drawn::default() }
-}
-
-/// What has to be before an engine ends that runs on as it is.
-fn until_as_it_is(observed: &Observed<'_>, member: &Seen<'_>) -> Until {
-    member.deployment.map_or(Until::Served, |there| until_by_mounts(there, observed.claims))
+    Drawn { obstacle, memory, ..Drawn::default() }
 }
 
 fn measured(

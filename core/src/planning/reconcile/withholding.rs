@@ -48,8 +48,6 @@ pub(super) fn withhold(
         .collect();
     let unheld = withheld.contains(&Part::Finalizer);
     let goes = |part| !unheld && !withheld.contains(&part);
-    // Its pods are there already, and go with it or before it.
-    let moves = !withheld.contains(&Part::Moving);
     let refused =
         [Part::Engine, Part::Replicas].into_iter().any(|part| member.writing.is_refused(part));
     // Its pods would read files that are not there, or older ones.
@@ -72,7 +70,6 @@ pub(super) fn withhold(
         outdated: wanted.outdated.filter(|_| goes(Part::Jobs)),
         leftovers: if goes(Part::Pods) { wanted.leftovers } else { Vec::new() },
         released: if goes(Part::Pods) { wanted.released } else { Vec::new() },
-        moving: Some(wanted.moving).filter(|_| moves).unwrap_or_default(),
         engine,
         withheld,
         ..wanted

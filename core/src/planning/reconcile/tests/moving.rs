@@ -72,12 +72,15 @@ fn what_holds_up_the_other_engine_is_told() {
 #[test]
 fn a_claim_says_when_its_engine_ends() {
     let mut model = serving_with_another_source();
-    model.model.spec.source = Some("HF://org/model".to_owned());
+    let Some(CacheStep::Make(mut brought)) = planned(&model).caching else { panic!("a Job") };
+    brought.status = Some(ended_as("Complete"));
+    model.jobs.push(*brought);
     model.nodes = vec![going("n1")];
     let mut moving_on = |mode: &str| {
-        let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
-        claim.spec.as_mut().unwrap().access_modes = Some(vec![mode.to_owned()]);
-        planned(&model).moving
+        can(model.claims.values_mut().next().unwrap(), mode);
+        let wanted = planned(&model);
+        assert!(matches!(wanted.engine, WantedEngine::Deployment(_)), "{:?}", wanted.engine);
+        wanted.moving
     };
     let apart = Moving { apart: vec![engine()], ..Moving::default() };
     let at_once = Moving { at_once: vec![engine()], ..Moving::default() };
@@ -87,8 +90,7 @@ fn a_claim_says_when_its_engine_ends() {
 
     model.model.spec.serverless.as_mut().unwrap().max_replicas = Some(2);
     model.effective.as_mut().unwrap().max_replicas = 2;
-    let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
-    claim.spec.as_mut().unwrap().access_modes = Some(vec!["ReadWriteOnce".to_owned()]);
+    can(model.claims.values_mut().next().unwrap(), "ReadWriteOnce");
     assert_eq!(planned(&model).moving, at_once, "its engines have to be on one node");
     model.pods[0].metadata.annotations =
         Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
@@ -168,31 +170,43 @@ fn engines_move_whatever_else_is_withheld() {
     }
 }
 
+/// The Deployment of `model` mounts this claim.
+fn mounts(model: &mut Member, claim: &str) {
+    let volumes = json!([{ "name": "model", "persistentVolumeClaim": { "claimName": claim } }]);
+    let template = &mut model.deployment.as_mut().unwrap().spec.template;
+    template.spec.get_or_insert_default().volumes = Some(serde_json::from_value(volumes).unwrap());
+}
+
+/// What is done about an engine at a notice, and once it is set apart and another is on a node.
+fn at_a_notice(model: &mut Member) -> (Moving, Moving) {
+    let doomed = planned(model).moving;
+    let alone = model.pods.clone();
+    model.pods[0].metadata.annotations =
+        Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
+    let loads = json!({
+        "metadata": { "name": "m-2", "uid": "p2" },
+        "spec": { "nodeName": "n2", "containers": [] },
+    });
+    model.pods.push(serde_json::from_value(loads).unwrap());
+    let apart = planned(model).moving;
+    model.pods = alone;
+    (doomed, apart)
+}
+
+fn can(claim: &mut Arc<PersistentVolumeClaim>, mode: &str) {
+    Arc::make_mut(claim).spec.as_mut().unwrap().access_modes = Some(vec![mode.to_owned()]);
+}
+
 #[test]
 fn where_a_model_cannot_be_drawn_what_its_engine_mounts_says_when_that_ends() {
     let mut model = serving_with_another_source();
     model.complaints = vec![Complaint::error("spec.config", "a typo")];
     model.nodes = vec![going("n1")];
     let name = model.claims.keys().next().unwrap().clone();
-    let volumes = json!([{ "name": "model", "persistentVolumeClaim": { "claimName": name } }]);
-    let template = &mut model.deployment.as_mut().unwrap().spec.template;
-    template.spec.get_or_insert_default().volumes = Some(serde_json::from_value(volumes).unwrap());
-    let loads = json!({
-        "metadata": { "name": "m-2", "uid": "p2" },
-        "spec": { "nodeName": "n2", "containers": [] },
-    });
-    let loads: Pod = serde_json::from_value(loads).unwrap();
+    mounts(&mut model, &name);
     let mut moving_on = |mode: &str| {
-        let claim = Arc::make_mut(model.claims.values_mut().next().unwrap());
-        claim.spec.as_mut().unwrap().access_modes = Some(vec![mode.to_owned()]);
-        let doomed = planned(&model).moving;
-        let alone = model.pods.clone();
-        model.pods[0].metadata.annotations =
-            Some([(keys::SET_APART.to_owned(), "true".to_owned())].into());
-        model.pods.push(loads.clone());
-        let apart = planned(&model).moving;
-        model.pods = alone;
-        (doomed, apart)
+        can(model.claims.values_mut().next().unwrap(), mode);
+        at_a_notice(&mut model)
     };
     let apart = Moving { apart: vec![engine()], ..Moving::default() };
     let at_once = Moving { at_once: vec![engine()], ..Moving::default() };
@@ -200,4 +214,45 @@ fn where_a_model_cannot_be_drawn_what_its_engine_mounts_says_when_that_ends() {
     assert_eq!(moving_on("ReadWriteMany"), (apart.clone(), Moving::default()));
     assert_eq!(moving_on("ReadWriteOnce"), (apart, over.clone()), "the other has a node");
     assert_eq!(moving_on("ReadWriteOncePod"), (at_once, over));
+}
+
+#[test]
+fn what_an_engine_mounts_that_waits_for_other_weights_says_when_it_ends() {
+    let mut model = serving_with_another_source();
+    model.nodes = vec![going("n1")];
+    let (name, claim) = model.claims.first_key_value().unwrap();
+    let (name, old) = (name.clone(), Arc::clone(claim));
+    mounts(&mut model, "old");
+    let mut moving_on = |from: &str, to: Option<&str>| {
+        model.claims = [("old".to_owned(), Arc::clone(&old))].into();
+        model.claims.extend(to.map(|_| (name.clone(), Arc::clone(&old))));
+        can(model.claims.get_mut("old").unwrap(), from);
+        if let Some((claim, mode)) = model.claims.get_mut(&name).zip(to) {
+            can(claim, mode);
+        }
+        assert_eq!(planned(&model).engine, WantedEngine::Scaled(1), "it serves on as it is");
+        at_a_notice(&mut model)
+    };
+    let apart = Moving { apart: vec![engine()], ..Moving::default() };
+    let at_once = Moving { at_once: vec![engine()], ..Moving::default() };
+    let over = Moving { over: vec![engine()], ..Moving::default() };
+    let many = moving_on("ReadWriteMany", Some("ReadWriteOnce"));
+    assert_eq!(many, (apart.clone(), Moving::default()), "until the other serves");
+    assert_eq!(moving_on("ReadWriteMany", None), many, "nothing is known of the new claim");
+    let one = moving_on("ReadWriteOnce", Some("ReadWriteMany"));
+    assert_eq!(one, (apart, over.clone()), "the other hangs on the same claim");
+    assert_eq!(moving_on("ReadWriteOncePod", Some("ReadWriteMany")), (at_once, over));
+}
+
+#[test]
+fn what_an_engine_mounts_says_when_it_ends_also_where_another_like_it_is_all_that_the_server_takes()
+{
+    let mut model = serving(json!({ "backend": "simulator" }));
+    model.model.spec.image = Some("registry/another:2".to_owned());
+    model.nodes = vec![going("n1")];
+    mounts(&mut model, "old");
+    assert_eq!(at_a_notice(&mut model).1, Moving::default(), "the next one needs no claim");
+    model.writing.fail(Part::Engine, "not now", Some(1), at(0));
+    assert_eq!(planned(&model).engine, WantedEngine::Scaled(1));
+    assert_eq!(at_a_notice(&mut model).1, Moving { over: vec![engine()], ..Moving::default() });
 }
