@@ -4,6 +4,7 @@
 mod golden;
 mod images;
 mod names;
+mod nodes;
 mod pods;
 mod properties;
 mod weights;

@@ -2,6 +2,7 @@
 
 use flexinfer_crds::keys;
 
+use super::nodes::{two_engines, usable};
 use super::*;
 
 fn text(config: Value) -> Sample {
@@ -10,41 +11,6 @@ fn text(config: Value) -> Sample {
     });
     spec["config"] = config;
     Sample::new(spec).on_nvidia()
-}
-
-/// A claim whose volume, or which itself where it has none, can be used like this.
-fn usable(asked: &str, volume: Option<&str>) -> PersistentVolumeClaim {
-    let status = volume.map(|mode| json!({ "phase": "Bound", "accessModes": [mode] }));
-    let claim = json!({ "spec": { "accessModes": [asked] }, "status": status });
-    serde_json::from_value(claim).unwrap()
-}
-
-/// Two engines with these weights, on GPUs.
-fn two_engines(source: &str) -> Sample {
-    let spec = json!({
-        "backend": "vllm", "source": source, "gpu": { "count": 1 },
-        "serverless": { "maxReplicas": 2 },
-    });
-    Sample::new(spec).on_nvidia()
-}
-
-#[test]
-fn k8s_16_engines_on_a_claim_of_one_node_go_to_that_node_and_others_spread() {
-    let spreads = |source: &str, claim: Option<PersistentVolumeClaim>| {
-        let sample = Sample { claim, ..two_engines(source) };
-        let pod = sample.pod();
-        let bound = pod.affinity.is_some_and(|affinity| affinity.pod_affinity.is_some());
-        assert_eq!(sample.blueprint().unwrap().doubt().is_some(), bound);
-        assert_ne!(pod.topology_spread_constraints.is_some(), bound);
-        !bound
-    };
-    assert!(!spreads("HF://a/b", None));
-    for mode in ["ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"] {
-        assert!(!spreads("HF://a/b", Some(usable(mode, None))), "{mode}");
-    }
-    assert!(spreads("HF://a/b", Some(usable("ReadWriteMany", None))));
-    assert!(spreads("HF://a/b", Some(usable("ReadWriteOnce", Some("ReadWriteMany")))));
-    assert!(spreads("pvc://a/b", Some(usable("ReadOnlyMany", None))), "nobody writes there");
 }
 
 #[test]
