@@ -7,7 +7,6 @@ use std::sync::Arc;
 use flexinfer_core::ids::GroupId;
 use flexinfer_crds::keys;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
 use kube::{Resource, ResourceExt as _};
 
@@ -17,7 +16,7 @@ use crate::world::objects::{Kept, Kind, Objects};
 use crate::world::owner::Owner;
 
 /// Which of a model's objects these are.
-type Slot<S> = fn(&mut Objects) -> &mut S;
+pub(super) type Slot<S> = fn(&mut Objects) -> &mut S;
 
 impl Index {
     pub(in crate::world) fn see_deployment(&mut self, deployment: Deployment) -> Vec<GroupId> {
@@ -54,23 +53,6 @@ impl Index {
 
     pub(in crate::world) fn forget_files(&mut self, files: &ConfigMap) -> Vec<GroupId> {
         self.forget(files, |objects| &mut objects.files)
-    }
-
-    pub(in crate::world) fn see_job(&mut self, job: Job) -> Vec<GroupId> {
-        self.see(job, |objects| &mut objects.jobs)
-    }
-
-    pub(in crate::world) fn wrote_job(&mut self, job: Job) {
-        self.wrote(None, job, |objects| &mut objects.jobs);
-    }
-
-    /// One that has ended may be deleted by anybody who wants it done again.
-    pub(in crate::world) fn forget_job(&mut self, job: &Job) -> Vec<GroupId> {
-        let model = Owner::of(job).and_then(|owner| self.models.get_mut(self.owners.get(&owner)?));
-        if let Some(seen) = model.filter(|_| has_ended(job)) {
-            seen.contests.remove(&(Kind::Job, job.name_any()));
-        }
-        self.forget(job, |objects| &mut objects.jobs)
     }
 
     pub(in crate::world) fn see_pod(&mut self, pod: Pod) -> Vec<GroupId> {
@@ -167,14 +149,23 @@ impl Index {
     }
 
     /// A watch tells of an object.
-    fn see<K: Resource, S: Kept<K>>(&mut self, object: K, slot: Slot<S>) -> Vec<GroupId> {
+    pub(super) fn see<K: Resource, S: Kept<K>>(
+        &mut self,
+        object: K,
+        slot: Slot<S>,
+    ) -> Vec<GroupId> {
         self.gone.is_there(&object);
         self.take(object, slot)
     }
 
     /// The server's answer to this process's own write of an object: as which version it was left, if it is of a
     /// `kind` of which that is asked.
-    fn wrote<K: Resource, S: Kept<K>>(&mut self, kind: Option<Kind>, object: K, slot: Slot<S>) {
+    pub(super) fn wrote<K: Resource, S: Kept<K>>(
+        &mut self,
+        kind: Option<Kind>,
+        object: K,
+        slot: Slot<S>,
+    ) {
         if self.gone.holds(&object) {
             return;
         }
@@ -231,7 +222,11 @@ impl Index {
     }
 
     /// A watch tells that an object is no more.
-    fn forget<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
+    pub(super) fn forget<K: Resource, S: Kept<K>>(
+        &mut self,
+        object: &K,
+        slot: Slot<S>,
+    ) -> Vec<GroupId> {
         self.gone.note(object);
         self.lose(object, slot)
     }
@@ -247,9 +242,4 @@ impl Index {
         woken.extend(self.group(&owner));
         woken
     }
-}
-
-fn has_ended(job: &Job) -> bool {
-    let mut conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|one| ["Complete", "Failed"].contains(&&*one.type_) && one.status == "True")
 }

@@ -1,6 +1,7 @@
 //! The objects, put in one by one; each change answers which groups have to be looked at.
 
 mod bringers;
+mod jobs;
 mod made;
 mod questions;
 mod remembered;

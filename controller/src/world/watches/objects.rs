@@ -34,7 +34,7 @@ pub(super) const FILES: Followed<ConfigMap, Place> = Followed {
 pub(super) const JOBS: Followed<Job, Place> = Followed {
     name: Job::place,
     see: Index::see_job,
-    keep: |index, listed| index.keep(Kind::Job, listed),
+    keep: Index::keep_jobs,
     forget: Index::forget_job,
 };
 

@@ -1,5 +1,7 @@
 //! What is known of Models and their objects, whatever the order in which it is told.
 
+mod jobs;
+
 use flexinfer_core::planning::writing::Contest;
 use flexinfer_crds::keys;
 use k8s_openapi::api::apps::v1::Deployment;
