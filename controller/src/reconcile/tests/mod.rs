@@ -2,6 +2,7 @@
 
 mod again;
 mod departing;
+mod jobs;
 mod missed;
 mod moving;
 mod put_back;

@@ -3,7 +3,6 @@
 use flexinfer_core::planning::reconcile::WantedEngine;
 use flexinfer_core::planning::writing::Contest;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
 
 use super::*;
 use crate::reconcile::putting_back::wish;
@@ -30,7 +29,7 @@ fn meddle(scene: &Scene, manager: &str) {
 }
 
 /// Reason and message of the condition `Applied` of the Model `m`.
-fn applied(scene: &Scene) -> (String, String) {
+pub(super) fn applied(scene: &Scene) -> (String, String) {
     let status = scene.status_of("m").unwrap();
     let conditions = status["conditions"].as_array().unwrap();
     let told = conditions.iter().find(|found| found["type"] == "Applied").unwrap();
@@ -260,70 +259,4 @@ async fn who_tells_how_an_object_is_does_not_make_its_next_put_back_come_early()
     });
     scene.pass().await;
     assert_eq!(scene.server.writes("deployments/m"), before);
-}
-
-/// A Job of the Model `m`, which has come to this.
-fn job(conditions: &Value) -> Job {
-    let job = json!({
-        "metadata": { "name": "m-fetch", "namespace": "default", "labels": { keys::MODEL: "m" } },
-        "spec": { "template": {} },
-        "status": { "conditions": conditions },
-    });
-    serde_json::from_value(job).unwrap()
-}
-
-/// How often a Job is made within `time` that somebody deletes each time when it has come to this, and the most that
-/// waits which double leave room for.
-async fn made_anew(scene: &Scene, conditions: Value, time: Duration) -> (usize, usize) {
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        if scene.server.object("jobs/m-fetch").is_some() {
-            scene.server.remove("jobs/m-fetch");
-            scene.world.saw_job(job(&conditions));
-            scene.world.lost_job(&job(&conditions));
-        }
-        let sight = scene.world.sight(&scene.group).unwrap();
-        scene.reconciler.make_jobs(&sight.members[0], vec![job(&json!([]))]).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    // For the first time, at once when it is gone, a second after that, then after two.
-    let most = 3 + usize::try_from(begun.elapsed().as_secs().max(1).ilog2()).unwrap();
-    (scene.server.writes("jobs/m-fetch"), most)
-}
-
-#[tokio::test]
-async fn a_job_that_somebody_deletes_again_and_again_is_made_ever_less_often_and_told() {
-    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
-    scene.pass().await;
-    let (made, most) = made_anew(&scene, json!([]), Duration::from_secs(4)).await;
-    assert!(made > 1 && made <= most, "{made} times");
-    scene.pass().await;
-    let (reason, message) = applied(&scene);
-    assert_eq!(reason, "FieldConflict");
-    assert!(message.starts_with("Job `m-fetch` is deleted again and again"), "{message}");
-}
-
-#[tokio::test]
-async fn a_job_that_is_deleted_when_it_has_ended_is_made_anew_at_once_each_time() {
-    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
-    scene.pass().await;
-    let ended = json!([{ "type": "Complete", "status": "True" }]);
-    let (made, most) = made_anew(&scene, ended, Duration::from_millis(500)).await;
-    assert!(made > most, "only {made} times");
-    scene.pass().await;
-    assert_eq!(applied(&scene).0, "Applied");
-}
-
-#[tokio::test]
-async fn a_job_that_this_controller_itself_deletes_is_made_anew_at_once() {
-    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
-    scene.pass().await;
-    for made in 1..=5 {
-        let sight = scene.world.sight(&scene.group).unwrap();
-        let member = &sight.members[0];
-        scene.reconciler.make_jobs(member, vec![job(&json!([]))]).await.unwrap();
-        assert_eq!(scene.server.writes("jobs/m-fetch"), 2 * made - 1);
-        scene.reconciler.delete_job(member, "m-fetch").await.unwrap();
-        scene.world.lost_job(&job(&json!([])));
-    }
 }
