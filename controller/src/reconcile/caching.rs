@@ -7,25 +7,30 @@ use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 
 use super::apply::gone_is_well;
-use super::{Error, Reconciler, Wrote};
+use super::{Error, Reconciler, Wrote, both};
 use crate::world::{Kind, Member};
 
 impl Reconciler {
+    /// One that is not taken keeps none of the others from being made.
     pub(super) async fn make_jobs(
         &self,
         member: &Member,
         wanted: Vec<Job>,
     ) -> Result<Wrote, Error> {
-        let mut wrote = Wrote::Nothing;
+        let mut done = Ok(Wrote::Nothing);
         for job in wanted {
-            let there = member.jobs.iter().find(|there| there.metadata.name == job.metadata.name);
-            let written = self.put(member, Kind::Job, &job, there.map(AsRef::as_ref)).await?;
-            let Some(written) = written else { continue };
-            tracing::info!(model = %member.id, job = written.name_any(), "the Job was made");
-            self.world.wrote_job(written);
-            wrote = Wrote::Something;
+            done = both(done, self.make_job(member, &job).await);
         }
-        Ok(wrote)
+        done
+    }
+
+    async fn make_job(&self, member: &Member, wanted: &Job) -> Result<Wrote, Error> {
+        let there = member.jobs.iter().find(|there| there.metadata.name == wanted.metadata.name);
+        let written = self.put(member, Kind::Job, wanted, there.map(AsRef::as_ref)).await?;
+        let Some(written) = written else { return Ok(Wrote::Nothing) };
+        tracing::info!(model = %member.id, job = written.name_any(), "the Job was made");
+        self.world.wrote_job(written);
+        Ok(Wrote::Something)
     }
 
     pub(super) async fn take_step(
@@ -44,9 +49,22 @@ impl Reconciler {
                 self.world.wrote_claim(written);
                 Ok(Wrote::Something)
             }
-            Some(CacheStep::Make(job)) => self.make_jobs(member, vec![*job]).await,
+            Some(CacheStep::Make(job)) => self.make_job(member, &job).await,
             Some(CacheStep::Delete(name)) => self.delete_job(member, &name).await,
         }
+    }
+
+    /// One that may not be deleted keeps none of the others there.
+    pub(super) async fn delete_jobs(
+        &self,
+        member: &Member,
+        outdated: Vec<String>,
+    ) -> Result<Wrote, Error> {
+        let mut done = Ok(Wrote::Nothing);
+        for name in outdated {
+            done = both(done, self.delete_job(member, &name).await);
+        }
+        done
     }
 
     pub(super) async fn delete_job(&self, member: &Member, name: &str) -> Result<Wrote, Error> {

@@ -58,6 +58,11 @@ impl Wrote {
     }
 }
 
+/// What became of one write and `another`: of two that failed the first is told.
+fn both(one: Result<Wrote, Error>, another: Result<Wrote, Error>) -> Result<Wrote, Error> {
+    one.and_then(|wrote| Ok(wrote.max(another?)))
+}
+
 /// Acts on groups.
 pub(crate) struct Reconciler {
     world: Arc<World>,

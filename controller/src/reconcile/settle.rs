@@ -9,7 +9,7 @@ use flexinfer_core::planning::model::Engine;
 use flexinfer_core::planning::reconcile::{Finalizer, Wanted, WantedEngine};
 use flexinfer_core::planning::writing::{Part, Writing};
 
-use super::{Error, Reconciler, Wrote};
+use super::{Error, Reconciler, Wrote, both};
 use crate::world::Member;
 
 /// What became of the parts of one member in a pass.
@@ -126,14 +126,12 @@ impl Reconciler {
             tries.note(Part::Status, told)?;
         }
         if held {
-            let made = match wanted.outdated {
-                Some(outdated) => self.delete_job(member, &outdated).await,
-                None => self.make_jobs(member, wanted.jobs).await,
-            };
-            tries.note(Part::Jobs, made)?;
+            let deleted = self.delete_jobs(member, wanted.outdated).await;
+            let made = self.make_jobs(member, wanted.jobs).await;
+            tries.note(Part::Jobs, both(deleted, made))?;
             let pruned = self.prune(member, wanted.leftovers).await;
             let released = self.release(member, wanted.released).await;
-            tries.note(Part::Pods, pruned.and_then(|wrote| Ok(wrote.max(released?))))?;
+            tries.note(Part::Pods, both(pruned, released))?;
         }
         tries.note(Part::Moving, self.move_on(member, wanted.moving).await)?;
         if goes {

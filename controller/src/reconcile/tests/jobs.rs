@@ -1,5 +1,8 @@
-//! Jobs that are deleted, and come again.
+//! Jobs: what keeps one from being made or deleted keeps no other, and those that somebody deletes come again.
 
+use flexinfer_core::planning::reconcile::Wanted;
+use flexinfer_core::planning::writing::Part;
+use http::Method;
 use k8s_openapi::api::batch::v1::Job;
 
 use super::put_back::applied;
@@ -70,5 +73,42 @@ async fn a_job_that_this_controller_itself_deletes_is_made_anew_at_once() {
         assert_eq!(scene.server.writes("jobs/m-fetch"), 2 * made - 1);
         scene.reconciler.delete_job(member, "m-fetch").await.unwrap();
         scene.world.lost_job(&job("m-fetch", &json!([])));
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_may_not_be_made_keeps_no_other_from_it() {
+    let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+    scene.pass().await;
+    scene.server.rule(|call| call.writes("jobs/m-0").then(|| refusal(403, "Forbidden", "kept")));
+    let sight = scene.world.sight(&scene.group).unwrap();
+    let wanted = ["m-0", "m-1"].map(|name| job(name, &json!([])));
+    let made = scene.reconciler.make_jobs(&sight.members[0], wanted.into()).await;
+    assert!(made.unwrap_err().trouble().is_some(), "it is told");
+    assert!(scene.server.object("jobs/m-1").is_some());
+}
+
+#[tokio::test]
+async fn jobs_are_made_in_the_pass_in_which_others_are_deleted_and_also_where_they_may_not_be() {
+    for allowed in [true, false] {
+        let scene = Scene::of(&[("m", json!({ "backend": "simulator" }))]);
+        scene.pass().await;
+        scene.server.rule(move |call| {
+            let deletes = call.method == Method::DELETE && call.object == "jobs/m-old";
+            (deletes && !allowed).then(|| refusal(403, "Forbidden", "kept"))
+        });
+        let sight = scene.world.sight(&scene.group).unwrap();
+        let Plan { mut wanted, revisit: _ } = plan(&scene.reconciler.observed(&sight));
+        let wanted = Wanted {
+            outdated: ["m-old", "m-older"].map(str::to_owned).into(),
+            jobs: vec![job("m-new", &json!([]))],
+            ..wanted.remove(0)
+        };
+        scene.reconciler.settle(&scene.group, &sight.members[0], wanted).await.unwrap();
+        let jobs = ["jobs/m-old", "jobs/m-older", "jobs/m-new"];
+        let tried = jobs.map(|job| scene.server.writes(job));
+        assert_eq!(tried, [1, 1, 1], "allowed: {allowed}");
+        let refused = scene.world.sight(&scene.group).unwrap().members[0].writing.clone();
+        assert_eq!(refused.is_refused(Part::Jobs), !allowed);
     }
 }

@@ -162,17 +162,18 @@ impl Memory {
     }
 }
 
-/// A Job that has done its work, and the status does not name its copy any more. It goes, or the next copy on its
-/// node would seem to have been removed by it.
-pub(super) fn done(member: &Seen<'_>) -> Option<String> {
+/// Jobs that have removed copies which the status does not name any more. They go, or the next copy on such a node would
+/// seem to have been removed by its Job.
+pub(super) fn finished_cleanups(member: &Seen<'_>) -> Vec<String> {
     let (named, readers) = (remembered(member), readers(member));
     let awaited = |job: &Job| {
         objects::cleaned(job)
             .is_some_and(|node| named.iter().any(|known| known == node) && !readers.contains(node))
     };
-    let mut jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
+    let jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
     let goes = |job: &&Job| job.metadata.deletion_timestamp.is_none() && is_complete(job);
-    jobs.find(|job| goes(job) && !awaited(job))?.metadata.name.clone()
+    let gone = jobs.filter(|job| goes(job) && !awaited(job));
+    gone.filter_map(|job| job.metadata.name.clone()).collect()
 }
 
 fn made<'j>(job: &Job, member: &Seen<'j>) -> Option<&'j Job> {

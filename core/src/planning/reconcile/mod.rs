@@ -195,7 +195,7 @@ fn want(
         id: member.id.clone(),
         finalizer: finalizer(member.model, ended),
         jobs,
-        outdated: benchmarking.outdated.or_else(|| memory::done(member)).filter(|_| stays),
+        outdated: outdated(member, benchmarking.outdated),
         measured: benchmarking.measured,
         service: service(observed, member, verdict.as_ref()),
         files: files.filter(|_| stays),
@@ -258,6 +258,14 @@ fn ending(
         return (over, Vec::new());
     }
     (memory.clean(member), memory.missing(member))
+}
+
+/// Jobs that are of no use any more, this `benchmark` among them. Those of a Model that goes, go with it.
+fn outdated(member: &Seen<'_>, benchmark: Option<String>) -> Vec<String> {
+    if deleted_at(member.model).is_some() {
+        return Vec::new();
+    }
+    benchmark.into_iter().chain(memory::finished_cleanups(member)).collect()
 }
 
 fn finalizer(model: &Model, cleaned_up: bool) -> Finalizer {

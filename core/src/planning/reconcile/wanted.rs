@@ -32,8 +32,8 @@ pub struct Wanted {
     pub engine: WantedEngine,
     /// Jobs that stand in nobody's way: they measure the model, or clean up after it.
     pub jobs: Vec<Job>,
-    /// A Job that measured what the model is no more, or has removed a copy, by name.
-    pub outdated: Option<String>,
+    /// Jobs that measured what the model is no more, or have removed a copy, by name.
+    pub outdated: Vec<String>,
     /// How fast it is where it serves now.
     pub measured: Option<Measured>,
     /// Pods that nobody needs any more.

@@ -67,7 +67,7 @@ pub(super) fn withhold(
         files: wanted.files.filter(|_| goes(Part::Files)),
         caching: wanted.caching.filter(|_| goes(Part::Weights)),
         jobs: if goes(Part::Jobs) { wanted.jobs } else { Vec::new() },
-        outdated: wanted.outdated.filter(|_| goes(Part::Jobs)),
+        outdated: if goes(Part::Jobs) { wanted.outdated } else { Vec::new() },
         leftovers: if goes(Part::Pods) { wanted.leftovers } else { Vec::new() },
         released: if goes(Part::Pods) { wanted.released } else { Vec::new() },
         engine,
