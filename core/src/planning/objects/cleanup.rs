@@ -96,7 +96,7 @@ impl Blueprint<'_> {
 }
 
 /// The node that a Job removes a copy from.
-pub(in crate::planning) fn cleaned(job: &Job) -> Option<&str> {
+pub(in crate::planning) fn node_of_cleanup(job: &Job) -> Option<&str> {
     let pod = job.spec.as_ref()?.template.spec.as_ref()?;
     let of_node = pod.affinity.as_ref()?.node_affinity.as_ref()?;
     let only = of_node.required_during_scheduling_ignored_during_execution.as_ref()?;

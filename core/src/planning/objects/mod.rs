@@ -45,7 +45,9 @@ pub use apart::{given_back, set_apart};
 pub(crate) use apart::{is_apart, revision, template};
 pub(crate) use benchmark::COMPONENT as BENCHMARK;
 pub use blueprint::{Adapters, Blueprint};
-pub(super) use cleanup::{COMPONENT as MEMORY_CLEANUP, LIMIT as MEMORY_CLEANUP_LIMIT, cleaned};
+pub(super) use cleanup::{
+    COMPONENT as MEMORY_CLEANUP, LIMIT as MEMORY_CLEANUP_LIMIT, node_of_cleanup,
+};
 pub(crate) use deployment::ends_first;
 pub use fields::{as_applied, owns_all, owns_replicas};
 pub(super) use flash::reads_kept_copy;

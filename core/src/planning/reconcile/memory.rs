@@ -82,7 +82,7 @@ pub(super) fn copies(
 /// The nodes from which a copy was removed, for whatever reason that was begun.
 fn cleaned<'m>(member: &Seen<'m>) -> BTreeSet<&'m str> {
     let jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));
-    jobs.filter(|job| is_complete(job)).filter_map(objects::cleaned).collect()
+    jobs.filter(|job| is_complete(job)).filter_map(objects::node_of_cleanup).collect()
 }
 
 /// The nodes with pods that read a copy, or are to make one.
@@ -167,7 +167,7 @@ impl Memory {
 pub(super) fn finished_cleanups(member: &Seen<'_>) -> Vec<String> {
     let (named, readers) = (remembered(member), readers(member));
     let awaited = |job: &Job| {
-        objects::cleaned(job)
+        objects::node_of_cleanup(job)
             .is_some_and(|node| named.iter().any(|known| known == node) && !readers.contains(node))
     };
     let jobs = member.jobs.iter().copied().filter(|job| is_a(job, MEMORY_CLEANUP));

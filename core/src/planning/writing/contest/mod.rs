@@ -75,7 +75,8 @@ impl Repeats {
         self.last + FIRST_WAIT.saturating_mul(factor).min(longest)
     }
 
-    /// It is done for the first time.
+    /// It is done for the first time, which is no repeat. Without a note of when, all would seem to be over, and what is
+    /// known of a Job be forgotten before anybody has deleted it.
     fn begin(&mut self, now: Moment) {
         if self.times == 0 {
             self.last = now;
