@@ -275,7 +275,7 @@ impl ProxyHttp for Proxy {
         context: &mut Box<Context>,
     ) {
         account::account(&self.parts, session, context, error);
-        if let Some(left) = sessions::left(context) {
+        if let Some(left) = sessions::left(context, error.map(Error::esource)) {
             // Boxed, since no other request has to have room for it.
             Box::pin(sessions::linger(session, left)).await;
         }

@@ -1,5 +1,6 @@
-//! The last stage: what a request leaves behind in the metrics and the log. What it held goes back when
-//! its context is dropped, right after.
+//! The last stage: what a request leaves behind in the metrics and the log. Its slot goes back here, unless it has
+//! before: its engine is done with it. What else it held goes back when its context is dropped, which is right after
+//! but for a session whose client is still given time to read its end.
 
 use std::time::Duration;
 
@@ -76,6 +77,7 @@ pub(crate) fn account(
         first_byte: context.answer.first_byte,
         usage,
     });
+    context.attempt.booking = None;
 }
 
 fn outcome(status: Option<u16>, broken_by: Option<&ErrorSource>) -> Outcome {

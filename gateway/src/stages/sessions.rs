@@ -8,7 +8,7 @@ use flexinfer_core::limits::Limited;
 use flexinfer_core::openai::frames::{Frames, Part};
 use flexinfer_core::openai::{Dialect, SessionUsage, error_body, frames};
 use flexinfer_core::rejection::Rejection;
-use pingora_core::{Error, ErrorType, Result};
+use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::Session;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -32,7 +32,7 @@ pub(crate) struct Realtime {
     client: Frames,
     /// When the client was told that it ends.
     ended: Option<Instant>,
-    /// Whether the client has ended its side.
+    /// Whether the client has ended its side, by the message for that or by the end of its connection alone.
     answered: bool,
 }
 
@@ -79,12 +79,12 @@ pub(crate) fn follow(
 }
 
 /// Keeps from the engine what a client says after it was told the end, and cuts it off when it has answered that or has
-/// had its time.
+/// had its time. The end of its connection is an answer too, which the end of the handshake's empty body is not.
 pub(crate) fn hear(piece: &mut Option<Bytes>, context: &mut Context) -> Result<()> {
-    let speaks = limit::switched(context);
+    let switched = limit::switched(context);
     let Some(realtime) = &mut context.answer.session else { return Ok(()) };
     let Some(said) = piece else {
-        realtime.answered |= speaks;
+        realtime.answered |= switched;
         return Ok(());
     };
     let Realtime { client, answered, .. } = &mut **realtime;
@@ -97,14 +97,18 @@ pub(crate) fn hear(piece: &mut Option<Bytes>, context: &mut Context) -> Result<(
     Ok(())
 }
 
-/// How long a client that was told the end has yet to end its side, where its engine has hung up meanwhile.
-pub(crate) fn left(context: &Context) -> Option<Duration> {
+/// How long a client that was told the end has yet to end its side, now that its session is over: its engine has hung up
+/// before. Where it is over because of the client, that is gone.
+pub(crate) fn left(context: &Context, broken_by: Option<&ErrorSource>) -> Option<Duration> {
+    if broken_by == Some(&ErrorSource::Downstream) {
+        return None;
+    }
     let realtime = context.answer.session.as_ref().filter(|realtime| !realtime.answered)?;
     FAREWELL.checked_sub(realtime.ended?.elapsed())
 }
 
-/// Leaves the connection open for as long as that, unless the client is gone: to close it while something of the client's
-/// is unread resets it, which may take the end from the client.
+/// Leaves the connection open for as long as that, unless the client goes: to close it while something of the client's
+/// is unread resets it, which may take the end from the client. Nothing is held for it but the connection itself.
 pub(crate) async fn linger(session: &mut Session, left: Duration) {
     session.downstream_session.shutdown().await;
     let line = Line::of(&session.downstream_session);

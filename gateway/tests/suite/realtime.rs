@@ -11,6 +11,7 @@ use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
 use flexinfer_testkit::origin::Origin;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
 
 use crate::limits::{chat, limited};
 use crate::world::{BOUND, World, model};
@@ -252,6 +253,53 @@ async fn a_realtime_session_is_told_its_end_though_its_engine_hangs_up() {
     let (lasted, silent) = (since.elapsed(), lasts("silent", &[], false).await);
     assert!(lasted * 2 > silent, "it was cut off after {lasted:?} of {silent:?}");
     assert!(eventually(BOUND, || world.at_rest()).await);
+}
+
+/// An engine that uses up what there is, and breaks off when it is told to.
+async fn breaking(off: &Arc<Notify>) -> AtHead {
+    let off = Arc::clone(off);
+    let engine = AtHead::start(move |_, mut socket| {
+        let off = Arc::clone(&off);
+        async move {
+            socket.write_all(SWITCHING).await?;
+            socket.read_exact(&mut [0; HI.len()]).await?;
+            socket.write_all(&done(500_000, 500_000)).await?;
+            off.notified().await;
+            socket.set_zero_linger()
+        }
+    });
+    engine.await.unwrap()
+}
+
+/// The time that a client has to read its end is its own: neither a slot is held for it, nor is it given to one that is
+/// gone.
+#[tokio::test]
+async fn a_slot_is_free_once_one_side_of_a_session_that_was_told_its_end_has_broken_off() {
+    let silent = lasts("silent", &[], false).await;
+    for whose in ["the engine", "the client"] {
+        let off = Arc::default();
+        let engine = breaking(&off).await;
+        let rules = limited("tokensPerMinute: 100");
+        let world = World::ruled(engine.address, vec![model("m", None)], rules);
+        let mut client = open(&world).await;
+        client.send(HI).await.unwrap();
+        hear(&mut client, |heard| heard.ends_with(END)).await;
+        assert_eq!(world.desk.held(), 1, "{whose}");
+        let since = Instant::now();
+        let reads = if whose == "the engine" {
+            off.notify_one();
+            Some(client)
+        } else {
+            client.reset().unwrap();
+            None
+        };
+        let free = || world.desk.held() == 0 && (reads.is_some() || world.at_rest());
+        assert!(eventually(BOUND, free).await, "{whose}");
+        let held = since.elapsed();
+        assert!(held * 3 < silent, "{whose}: it was held for {held:?} of {silent:?}");
+        drop(reads);
+        assert!(eventually(BOUND, || world.at_rest()).await, "{whose}");
+    }
 }
 
 #[tokio::test]
