@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::backends::{Api, Backend};
 use crate::effective::Effective;
+use crate::openai::apis::{Operation, Streams};
 
 /// A model as the request path knows it: fixed for as long as a request lasts.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +66,16 @@ impl Served {
     /// Whether its engine has this family of APIs.
     pub fn serves(&self, api: Api) -> bool {
         self.apis.contains(&api)
+    }
+
+    /// Whether its engine speaks nothing but a WebSocket at `operation`'s path. ComfyUI's is so short that an engine of
+    /// the user's own may have something else there.
+    pub fn speaks_websocket_only(&self, operation: &Operation) -> bool {
+        let comfyuis = || {
+            let backend = Backend::named(&self.backend);
+            matches!(backend, Some(Backend::ComfyUi | Backend::Simulator))
+        };
+        operation.streams == Streams::Upgraded && (operation.api != Api::ComfyUi || comfyuis())
     }
 }
 

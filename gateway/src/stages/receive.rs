@@ -8,7 +8,7 @@ use flexinfer_core::callers::without_key;
 use flexinfer_core::fleet::Fleet;
 use flexinfer_core::hosts::Hosts;
 use flexinfer_core::openai::BodyKind;
-use flexinfer_core::openai::apis::{ModelAt, Operation, Page, Streams};
+use flexinfer_core::openai::apis::{ModelAt, Operation, Page};
 use flexinfer_core::openai::paths::{Asked, EngineCall, locate, unlisted};
 use flexinfer_core::openai::query;
 use flexinfer_core::rejection::Rejection;
@@ -121,9 +121,6 @@ pub(crate) fn receive(
         }
     }
     if let Some(operation) = operation {
-        if operation.streams == Streams::Upgraded && !session.downstream_session.is_upgrade_req() {
-            return Err(Rejection::UpgradeMissing.into());
-        }
         readable(&head.headers)?;
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         BodyKind::expect(operation.model_at, content_type)?;

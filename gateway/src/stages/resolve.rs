@@ -85,6 +85,10 @@ pub(crate) async fn choose(
     // What was resolved leads to at least one.
     let chosen = chosen.ok_or(Rejection::Internal)?;
     still_there(parts, call, &chosen)?;
+    let websocket = call.operation.is_some_and(|operation| chosen.speaks_websocket_only(operation));
+    if websocket && !session.downstream_session.is_upgrade_req() {
+        return Err(Rejection::UpgradeMissing);
+    }
     Ok(chosen)
 }
 

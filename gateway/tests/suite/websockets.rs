@@ -53,14 +53,14 @@ fn handshake(path: &str) -> String {
 #[tokio::test]
 async fn who_asks_for_no_websocket_where_only_one_is_spoken_is_told_so_and_wakes_nobody() {
     let engine = Origin::answering("{}").await.unwrap();
-    let command = Served::new(model("m", None).effective, "command", "", 0);
-    let world = World::new(engine.address, vec![command]);
+    let models = ["simulator", "comfyui", "command"].map(|backend| of_backend(backend, backend));
+    let world = World::new(engine.address, models.to_vec());
     let other = [("Upgrade", "h2c"), ("Connection", "Upgrade")];
-    for (path, message) in [
-        ("/v1/realtime?model=m", "/error/message"),
-        ("/model/m/v1/realtime", "/error/message"),
-        ("/model/m/ws?clientId=c", "/error/message"),
-        ("/model/m/api/ws", "/error/message"),
+    for path in [
+        "/v1/realtime?model=simulator",
+        "/model/command/v1/realtime",
+        "/model/simulator/ws?clientId=c",
+        "/model/comfyui/api/ws",
     ] {
         for headers in [&[][..], &other] {
             let told = ask(&world, "GET", path, headers, b"").await;
@@ -68,7 +68,7 @@ async fn who_asks_for_no_websocket_where_only_one_is_spoken_is_told_so_and_wakes
             assert_eq!(told.head.header("upgrade"), Some("websocket"), "{path}");
             let code = told.head.header("x-flexinfer-error-code");
             assert_eq!(code, Some("upgrade_required"), "{path}");
-            assert!(told.json().pointer(message).is_some(), "{path}: {}", told.text());
+            assert!(told.json().pointer("/error/message").is_some(), "{path}: {}", told.text());
         }
         let mut over_http2 = Frames::connect(world.address).await.unwrap();
         let head = [(":method", "GET"), (":scheme", "http"), (":authority", "g"), (":path", path)];
@@ -76,8 +76,34 @@ async fn who_asks_for_no_websocket_where_only_one_is_spoken_is_told_so_and_wakes
         assert_eq!(timeout(BOUND, over_http2.ended()).await.unwrap(), Some(1), "{path}");
     }
     assert_eq!((world.desk.booked(), engine.requests().len()), (0, 0));
-    let asked = ask(&world, "GET", "/model/m/ws?clientId=c", &UPGRADE, b"").await;
+    let asked = ask(&world, "GET", "/model/comfyui/ws?clientId=c", &UPGRADE, b"").await;
     assert_eq!(asked.status(), 200, "whether it agrees, the engine says");
+}
+
+fn of_backend(name: &str, backend: &str) -> Served {
+    Served::new(model(name, None).effective, backend, "", 0)
+}
+
+/// Paths as short as ComfyUI's may be something else with an engine that somebody brings along. Whose path it is comes
+/// before what is spoken there.
+#[tokio::test]
+async fn what_a_path_means_to_its_model_is_known_before_a_websocket_is_asked_for() {
+    let engine = Origin::answering("{}").await.unwrap();
+    let models = ["external", "command", "llamacpp"].map(|backend| of_backend(backend, backend));
+    let world = World::new(engine.address, models.to_vec());
+    for (path, status, code) in [
+        ("/model/external/ws", 200, None),
+        ("/model/command/api/ws?a=b", 200, None),
+        ("/model/llamacpp/ws", 404, Some("api_not_served")),
+        ("/model/llamacpp/v1/realtime", 404, Some("api_not_served")),
+        ("/model/nobody/ws", 404, Some("model_not_found")),
+        ("/v1/realtime?model=nobody", 404, Some("model_not_found")),
+    ] {
+        let answer = ask(&world, "GET", path, &[], b"").await;
+        let told = (answer.status(), answer.head.header("x-flexinfer-error-code"));
+        assert_eq!(told, (status, code), "{path}: {}", answer.text());
+    }
+    assert_eq!(engine.requests().len(), 2);
 }
 
 #[tokio::test]
