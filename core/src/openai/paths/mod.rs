@@ -7,7 +7,7 @@ mod nearest;
 mod tests;
 
 use super::Dialect;
-use super::apis::{OPERATIONS, OWN, Operation, Own, Page, READ};
+use super::apis::{OPERATIONS, OWN, Operation, Own, Page, READ, Streams};
 use crate::rejection::Rejection;
 
 /// What a request asks for, as far as its method and path tell.
@@ -144,8 +144,11 @@ impl<'a> Place<'a> {
                 return Err(Rejection::PathNotFound { path: self.path.to_owned(), nearest });
             }
             At::Operation(operation) => match allowed(method, operation.methods) {
-                // Pages of one engine are read at paths that are another's API.
-                Err(_) if self.model.is_some() && allowed(method, READ).is_ok() => None,
+                // Pages of one engine are read at paths that are another's API. HEAD is what GET is: no page where
+                // that is a WebSocket.
+                Err(_) if self.model.is_some() && allowed(method, READ).is_ok() => {
+                    Some(operation).filter(|operation| operation.streams == Streams::Upgraded)
+                }
                 found => found.map(|()| Some(operation))?,
             },
             At::Beside(operation) => {

@@ -125,6 +125,9 @@ fn below_a_models_prefix_what_is_another_engines_api_may_be_read() {
     assert_eq!((page.operation, page.listed), (None, false), "ComfyUI's page asks for it");
     assert_eq!(message("GET", "/api/embeddings").0, 405, "there is no engine that could be meant");
     assert_eq!(message("PUT", "/model/m/api/embeddings").0, 405);
+    let socket = call("HEAD", "/model/m/ws");
+    assert_eq!((socket.operation, socket.listed), (call("GET", "/ws").operation, true), "no page");
+    assert_eq!(message("HEAD", "/ws").0, 405);
 }
 
 #[test]
