@@ -7,7 +7,7 @@ use flexinfer_gateway::parts::Limits;
 use flexinfer_testkit::at_head::AtHead;
 use flexinfer_testkit::client::Client;
 use flexinfer_testkit::eventually;
-use flexinfer_testkit::h2_frames::{END_STREAM, Frame, Frames};
+use flexinfer_testkit::h2_client::{H2Client, Upload};
 use flexinfer_testkit::origin::{Action, Origin};
 use futures::future::join_all;
 use tokio::time::timeout;
@@ -70,11 +70,15 @@ async fn who_asks_for_no_websocket_where_only_one_is_spoken_is_told_so_and_wakes
             assert_eq!(code, Some("upgrade_required"), "{path}");
             assert!(told.json().pointer("/error/message").is_some(), "{path}: {}", told.text());
         }
-        let mut over_http2 = Frames::connect(world.address).await.unwrap();
-        let head = [(":method", "GET"), (":scheme", "http"), (":authority", "g"), (":path", path)];
-        over_http2.send(&[Frame::headers(1, END_STREAM, &head)]).await.unwrap();
-        assert_eq!(timeout(BOUND, over_http2.ended()).await.unwrap(), Some(1), "{path}");
+        let mut over_http2 = H2Client::connect(world.address).await.unwrap();
+        let get =
+            Upload { method: "GET", headers: &[], with_length: false, ..Upload::post(path, b"") };
+        let told = timeout(BOUND, over_http2.request(&get)).await.unwrap().unwrap();
+        let code = told.headers.get("x-flexinfer-error-code").and_then(|code| code.to_str().ok());
+        assert_eq!((told.status, code), (426, Some("upgrade_required")), "{path} over HTTP/2");
     }
+    let head = ask(&world, "HEAD", "/model/comfyui/ws", &[], b"").await;
+    assert_eq!(head.status(), 426);
     assert_eq!((world.desk.booked(), engine.requests().len()), (0, 0));
     let asked = ask(&world, "GET", "/model/comfyui/ws?clientId=c", &UPGRADE, b"").await;
     assert_eq!(asked.status(), 200, "whether it agrees, the engine says");
