@@ -109,7 +109,7 @@ impl Rejection {
                 Echo(id)
             ),
             Self::ResponseLost { id, model } => format!(
-                "response {} is not stored any more: model {} sleeps, and what its engine kept in memory went with it; if it keeps responses on a disk, wake the model first by another request",
+                "response {} is not stored any more: the engine of model {} that had it in memory has ended or is about to; if responses are kept on a disk, wake the model first by another request",
                 Echo(id),
                 model.name
             ),
@@ -273,18 +273,26 @@ impl fmt::Display for Amount<'_> {
             (0, Unit::Tokens, _) => formatter.write_str("no tokens"),
             (0, ..) => formatter.write_str("no requests"),
             (_, Unit::Tokens, Some(rate)) => {
-                let (tokens, period) = (rate.units, Period(rate));
-                write!(formatter, "{tokens} tokens {period} of each model, and {left} are left now")
+                let (tokens, period) = (Many(rate.units, "token"), Period(rate));
+                let are = if left == 1 { "is" } else { "are" };
+                write!(formatter, "{tokens} {period} of each model, and {left} {are} left now")
             }
             (_, Unit::Requests, Some(rate)) => {
-                let (requests, period) = (rate.units, Period(rate));
-                write!(
-                    formatter,
-                    "{requests} requests {period} ({limit} at once), and none is left now"
-                )
+                let (requests, period) = (Many(rate.units, "request"), Period(rate));
+                write!(formatter, "{requests} {period} ({limit} at once), and none is left now")
             }
-            _ => write!(formatter, "{limit} requests at the same time"),
+            _ => write!(formatter, "{} at the same time", Many(limit, "request")),
         }
+    }
+}
+
+/// So many of what is called this.
+struct Many(u32, &'static str);
+
+impl fmt::Display for Many {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, one) = *self;
+        write!(formatter, "{count} {one}{}", if count == 1 { "" } else { "s" })
     }
 }
 

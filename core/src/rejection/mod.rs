@@ -93,7 +93,7 @@ pub enum Rejection {
     ApiNotServed { name: String, path: String, hint: Option<String> },
     /// Nothing says which model made this stored response.
     ResponseUnknown { id: String },
-    /// What the model's engine had stored went with it: the model sleeps.
+    /// What the model's engine had stored went with it, or is about to.
     ResponseLost { id: String, model: ModelId },
     /// The engine that told of this picture or job is gone.
     MakerGone { what: String },

@@ -90,6 +90,18 @@ fn the_limit_that_was_reached_is_named_with_its_number() {
             "all callers together may have 6 requests a minute (1 at once), and none is left now; try again in 2s",
         ),
         (
+            said(Scope::PerCaller, Unit::Requests, 1, Some(Rate::per_second(1, 1))),
+            "this API key may have 1 request a second (1 at once), and none is left now; try again in 2s",
+        ),
+        (
+            said(Scope::PerCaller, Unit::Tokens, 1, Some(Rate::per_minute(1, 1))),
+            "this API key may have 1 token a minute of each model, and 0 are left now; try again in 2s",
+        ),
+        (
+            said(Scope::PerCaller, Unit::Concurrent, 1, None),
+            "this API key may have 1 request at the same time; try again in 2s",
+        ),
+        (
             said(Scope::PerTenant, Unit::Tokens, 900, Some(Rate::per_minute(900, 900))),
             "all API keys of this tenant may have 900 tokens a minute of each model, and 0 are left now; try again in 2s",
         ),
