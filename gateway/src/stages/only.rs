@@ -12,8 +12,9 @@ use crate::context::Target;
 use crate::parts::Parts;
 use crate::pictures::Teller;
 
-/// The engine that has what is asked for, which may be gone; `None` where whoever is asked may have it. `marked` is the one
-/// whose mark the client brought, if it is still there.
+/// The engine that has what is asked for, which may be gone: that is said by the queue, which sees it go. `None` where whoever
+/// is asked may have it. `marked` is the one whose mark the client brought, if it is still there: where a mark leads to none,
+/// there is no engine to ask the queue for, and that it is gone is said here.
 pub(super) fn holder(
     parts: &Parts,
     target: &Target,
