@@ -18,7 +18,7 @@ pub struct Remembered {
     /// Which engine told whom of a picture.
     pub(crate) pictures: Pictures,
     /// Which client queued which job, where it said who it is.
-    pub(crate) queued: Mutex<Pins<String>>,
+    queued: Mutex<Pins<String>>,
     /// The stored responses that were seen made, by their ids.
     responses: Mutex<Pins<Made>>,
 }
@@ -42,6 +42,16 @@ impl Default for Remembered {
 }
 
 impl Remembered {
+    /// `client` queued `job`, which takes from `owner`'s share of what is remembered.
+    pub(crate) fn queued_by(&self, owner: &str, job: &str, client: &str) {
+        self.queued.lock().pin_of(owner, job, client.to_owned());
+    }
+
+    /// The client that queued `job`, if that was seen here.
+    pub(crate) fn who_queued(&self, job: &str) -> Option<String> {
+        self.queued.lock().holder(job)
+    }
+
     /// `model` is making the response `id`, for which so many tokens are reserved.
     pub(crate) fn made(&self, id: &str, model: &ModelId, reserved: u64) {
         let made = Made { model: model.clone(), paid: Paid { reserved, tokens: 0 } };
@@ -61,5 +71,21 @@ impl Remembered {
         let before = *paid;
         paid.tokens = before.tokens.max(tokens);
         Some(before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_queues_very_many_jobs_drives_out_nobody_elses() {
+        let remembered = Remembered::default();
+        remembered.queued_by("me", "mine", "my client");
+        for number in 0..=PINS {
+            remembered.queued_by("another", &number.to_string(), "its client");
+        }
+        assert_eq!(remembered.who_queued("mine").as_deref(), Some("my client"));
+        assert_eq!(remembered.who_queued("0"), None);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Tied {
     pictures: Option<StringsReader>,
     /// Looks at its body where only that says whether the engine has what was asked for.
     body: Option<BodyReader>,
-    /// Whose share of what is remembered the pictures take from.
+    /// Whose share of what is remembered its pictures and who queued its job take from.
     owner: String,
     /// The mark that its client came with.
     mark: Option<Mark>,
@@ -94,7 +94,7 @@ pub(crate) async fn tie(
         tie.mark(model, client);
     }
     if let Some(Only { known_by: KnownBy::Job(job), .. }) = &tie.only {
-        tie.told_to.extend(parts.remembered.queued.lock().holder(job));
+        tie.told_to.extend(parts.remembered.who_queued(job));
     }
     let marked = marked.flatten();
     let holder = match &tie.only {
@@ -109,7 +109,8 @@ pub(crate) async fn tie(
     wish.holder.clone_from(&holder);
     wish.insists = tie.only.as_ref().map(|only| only.what.clone());
     let (reader, pictures) = (tie.told_as.map(IdReader::new), tie.tells.map(StringsReader::new));
-    let owner = tie.tells.map(|_| owner(session, context)).unwrap_or_default();
+    let owned = tie.tells.is_some() || tie.queued_by.is_some();
+    let owner = if owned { owner(session, context) } else { String::new() };
     let tied = Tied { tie, holder, reader, pictures, body: None, owner, mark, client };
     context.attempt.tied = Some(Box::new(tied));
     Ok(())
@@ -268,7 +269,7 @@ pub(crate) fn learn(parts: &Parts, piece: Option<&Bytes>, context: &mut Context)
     }
     if let Some(name) = id.and_then(|id| tied.tie.name_of(model, &id)) {
         if let Some(client) = &tied.tie.queued_by {
-            parts.remembered.queued.lock().pin(&name, client.clone());
+            parts.remembered.queued_by(&tied.owner, &name, client);
         }
         parts.remembered.engines.lock().pin(&name, endpoint);
     }
