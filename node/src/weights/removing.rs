@@ -53,7 +53,8 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
             // Much takes long, and the agent has one thread for all that it does.
             let removing = spawn_blocking(move || remove(&folder, Path::new(&name))).await;
             match removing.unwrap_or_else(|error| Err(io::Error::other(error))) {
-                Ok(()) => {
+                Ok(false) => {}
+                Ok(true) => {
                     tracing::info!(path = %place.display(), "removed: its Model is gone");
                     // Meanwhile the next one may be needed again.
                     ticks.reset_immediately();
@@ -67,24 +68,37 @@ pub(crate) async fn remove_unneeded(folder: PathBuf, cluster: impl Cluster) {
     }
 }
 
-/// Memory holds nothing but copies there, of other loaders too; on a disk there may be somebody else's files.
-fn remove(folder: &Path, name: &Path) -> io::Result<()> {
+/// Memory holds nothing but copies there, of other loaders too; on a disk there may be somebody else's files. What is
+/// mounted in the place of a model's folder stays as an empty one. Gives whether there was anything to remove.
+fn remove(folder: &Path, name: &Path) -> io::Result<bool> {
     let place = folder.join(name);
     let (Some(namespace), Some(model)) = (name.parent(), name.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let above = inside::top(folder).and_then(|top| inside::folder(&top, namespace))?;
-    let copies = match inside::folder(&above, Path::new(model)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        held => Copies::of(held?, &place)?,
+    let held = match inside::folder(&above, Path::new(model)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        held => held?,
     };
-    if copies.are_in_memory()? {
-        copies.remove_all()?;
-        // What a load has put there since then stays.
-        return inside::remove_empty(&above, model, &place);
+    let is_mounted = inside::device(&held)? != inside::device(&above)?;
+    let is_empty = inside::entries(&held)?.is_empty();
+    let copies = Copies::of(held, &place)?;
+    let found = if copies.are_in_memory()? {
+        if !is_empty {
+            copies.remove_all()?;
+        }
+        !is_empty
+    } else {
+        let found = copies.find(None);
+        found.iter().try_for_each(|copy| copies.remove(copy, None))?;
+        !found.is_empty()
+    };
+    if is_mounted {
+        return Ok(found);
     }
-    copies.find(None).iter().try_for_each(|copy| copies.remove(copy, None))?;
-    inside::remove_empty(&above, model, &place).map_err(|error| match error.kind() {
+    // What a load has put there since then stays.
+    let removed = inside::remove_empty(&above, model, &place);
+    removed.map(|()| true).map_err(|error| match error.kind() {
         io::ErrorKind::NotADirectory => {
             io::Error::other(format!("no load has put there all that is in it: {error}"))
         }
@@ -110,6 +124,8 @@ fn held(folder: &Path) -> BTreeSet<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -158,5 +174,39 @@ mod tests {
         }
         remove().unwrap();
         assert!(!place.exists());
+    }
+
+    #[test]
+    fn what_is_mounted_in_the_place_of_a_model_is_emptied() {
+        const INSIDE: &str = "REMOVING_WHERE_ONE_MAY_MOUNT";
+        if std::env::var_os(INSIDE).is_none() {
+            let test =
+                "weights::removing::tests::what_is_mounted_in_the_place_of_a_model_is_emptied";
+            let mut again = Command::new("unshare");
+            again.args(["--user", "--map-root-user", "--mount"]);
+            again.arg(std::env::current_exe().unwrap()).args(["--exact", test]).env(INSIDE, "");
+            match again.output() {
+                Ok(output) if String::from_utf8_lossy(&output.stderr).contains("unshare: ") => {
+                    println!("not tested: nothing can be mounted here: {output:?}");
+                }
+                Ok(output) => assert!(output.status.success(), "{output:?}"),
+                Err(error) => println!("not tested: {error}"),
+            }
+            return;
+        }
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("models/llama");
+        fs::create_dir_all(&place).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&place).status();
+        if !mount.unwrap().success() {
+            return;
+        }
+        fs::create_dir(place.join("hub")).unwrap();
+        fs::write(place.join("hub/a"), "weights").unwrap();
+        let remove = || remove(top.path(), Path::new("models/llama"));
+        assert!(remove().unwrap());
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        assert!(!remove().unwrap(), "what stays empty is not told of each minute");
+        Command::new("umount").arg(&place).status().unwrap();
     }
 }
