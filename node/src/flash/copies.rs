@@ -17,9 +17,14 @@ use super::part;
 use super::record::{self, Record};
 use crate::inside::{self, named};
 
-/// Why a folder stays where it is.
-const STAYS: [io::ErrorKind; 3] =
-    [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::NotFound, io::ErrorKind::ResourceBusy];
+/// Why a folder stays where it is. One that is mounted may be refused for what it lies in, before anything else.
+const STAYS: [io::ErrorKind; 5] = [
+    io::ErrorKind::DirectoryNotEmpty,
+    io::ErrorKind::NotFound,
+    io::ErrorKind::ResourceBusy,
+    io::ErrorKind::ReadOnlyFilesystem,
+    io::ErrorKind::PermissionDenied,
+];
 
 /// The copies at and below a folder.
 pub(crate) struct Copies {

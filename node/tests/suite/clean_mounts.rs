@@ -45,3 +45,20 @@ fn empty_folders_of_another_file_system_stay() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said, "prepared\n", "{}", text(&output));
 }
+
+#[test]
+fn a_mounted_destination_stays_when_its_copy_is_gone_whatever_keeps_it() {
+    let world = World::new();
+    world.put("model.bin", b"weights");
+    let above = world.destination.parent().unwrap();
+    fs::create_dir_all(above).unwrap();
+    // As in a container whose own file system cannot be written to.
+    let script = r#"mount -t tmpfs tmpfs "$3" && mkdir "$2" && mount -t tmpfs tmpfs "$2" || exit 99
+        "$0" flash --src "$1" --dst "$2" || exit 98
+        mount -o remount,ro "$3" || exit 99
+        "$0" clean "$2"; echo "ended with $?"; ls -A "$2""#;
+    let words = [Path::new(PROGRAM), &world.source, &world.destination, above];
+    let Some(output) = mounting(script, &words) else { return };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "ended with 0\n", "{}", text(&output));
+}
