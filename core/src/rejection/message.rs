@@ -158,7 +158,9 @@ impl Rejection {
                 model.name
             ),
             Self::QueueFull { model, limit } => format!(
-                "{limit} requests wait for model {} already, which is as many as may; try again soon",
+                "{} {} for model {} already, which is as many as may; try again soon",
+                Many(*limit, "request"),
+                if *limit == 1 { "waits" } else { "wait" },
                 model.name
             ),
             Self::QueueTimeout { model, waited } => format!(

@@ -115,6 +115,14 @@ fn the_limit_that_was_reached_is_named_with_its_number() {
 }
 
 #[test]
+fn those_who_wait_are_counted_like_people_count_them() {
+    let said =
+        |limit| Rejection::QueueFull { model: ModelId::new("default", "m"), limit }.message();
+    assert!(said(1).starts_with("1 request waits for model m"), "{}", said(1));
+    assert!(said(2).starts_with("2 requests wait for model m"), "{}", said(2));
+}
+
+#[test]
 fn a_hostile_name_is_repeated_short_and_without_control_characters() {
     let name = format!("a\r\nb\u{0}{}", "x".repeat(5000));
     let message = Rejection::ModelNotFound { name, nearest: Vec::new() }.message();

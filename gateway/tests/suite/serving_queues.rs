@@ -93,7 +93,7 @@ async fn queue_17_a_bound_that_is_edited_loses_nobody_and_restarts_nothing() {
 
     gateway.home.write("llama.yaml", &bounded(1));
     // Refused before by the old bound, after by the new one.
-    let by_the_new_one = |answer: &Answer| answer.text().contains("1 requests wait");
+    let by_the_new_one = |answer: &Answer| answer.text().contains("1 request waits");
     gateway.chat_until("llama", "refused by the new bound", by_the_new_one).await;
     assert_eq!(gateway.state("llama").await["waiting"], 3);
 
