@@ -1,6 +1,7 @@
 //! What earlier loads of other weights have left beside the destination, in a folder that is to hold one copy: memory
 //! that nobody would ever free. What no load has put there is told of and stays.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,7 @@ use super::copies::Copies;
 use super::error::FlashError;
 use super::lock::{self, Lock};
 use super::own::{OURS, Own};
-use super::place;
+use super::{making, place};
 use crate::inside::{self, OF_FILE_SYSTEM};
 
 /// A folder that is to hold one copy.
@@ -36,29 +37,41 @@ impl Alone {
     }
 
     /// Removes the copies that are not on the way to the destination, once no other load is at work in the folder, and
-    /// keeps others from that until what it gives is dropped; nothing where the file system has no locks, or where the
+    /// keeps others from that until the lock is dropped; nothing where the file system has no locks, or where the
     /// lock on the destination does that.
-    pub(super) fn enter(&self, stopped: &AtomicBool) -> Result<Option<Lock>, FlashError> {
+    pub(super) fn enter(&self, stopped: &AtomicBool) -> Result<(File, Option<Lock>), FlashError> {
         let Self { top, way } = self;
+        let folder = making::folder_at(top)?;
         if way.as_os_str().is_empty() {
-            return Ok(None);
+            return Ok((folder, None));
         }
         let writing = |error| FlashError::writing(top, error);
-        std::fs::create_dir_all(top).map_err(writing)?;
-        let own = inside::top(top).and_then(|folder| Own::make(&folder, top)).map_err(writing)?;
+        let own = Own::make(&folder, top).map_err(writing)?;
         let lock = lock::acquire(&own, stopped)?;
         own.mark_alone().map_err(writing)?;
-        self.clear(stopped)?;
-        Ok(lock)
+        self.clear(&folder, stopped)?;
+        Ok((folder, lock))
+    }
+
+    /// The folder of the destination in `entered`, made if it is not there. It is in no other, whatever
+    /// has come on the way meanwhile.
+    pub(super) fn destination(&self, entered: &File) -> Result<File, FlashError> {
+        let made = making::below(entered, &self.way, true);
+        made.map_err(|error| FlashError::writing(&self.top.join(&self.way), error))
     }
 
     /// Removes the copies below the destination where that is the folder itself, whose lock is held.
-    pub(super) fn clear_below(&self, stopped: &AtomicBool) -> Result<(), FlashError> {
+    pub(super) fn clear_below(
+        &self,
+        folder: &File,
+        stopped: &AtomicBool,
+    ) -> Result<(), FlashError> {
         if !self.way.as_os_str().is_empty() {
             return Ok(());
         }
         let writing = |error| FlashError::writing(&self.top, error);
-        let copies = Copies::at(&self.top).map_err(writing)?;
+        let copies = folder.try_clone().and_then(|folder| Copies::of(folder, &self.top));
+        let copies = copies.map_err(writing)?;
         for copy in copies.find(None).iter().filter(|copy| **copy != self.way).rev() {
             self.cleared(copy, stopped, || {
                 copies.remove(copy, None).and_then(|()| copies.remove_above(copy))
@@ -68,10 +81,10 @@ impl Alone {
     }
 
     /// Removes the copies that do not lie on the way, but for the lock, and folders that are empty.
-    fn clear(&self, stopped: &AtomicBool) -> Result<(), FlashError> {
+    fn clear(&self, open: &File, stopped: &AtomicBool) -> Result<(), FlashError> {
         let Self { top, way } = self;
         let writing = |error| FlashError::writing(top, error);
-        let copies = Copies::at(top).map_err(writing)?;
+        let copies = open.try_clone().and_then(|open| Copies::of(open, top)).map_err(writing)?;
         for copy in copies.find(Some(way)) {
             self.cleared(&copy, stopped, || {
                 if copy.as_os_str().is_empty() {
@@ -84,8 +97,7 @@ impl Alone {
         let mut above = PathBuf::new();
         for name in way {
             // A folder that is not there yet has nothing in it.
-            let folder = inside::top(top).and_then(|top| inside::folder(&top, &above));
-            let Ok(folder) = folder else { break };
+            let Ok(folder) = inside::folder(open, &above) else { break };
             for (entry, _) in inside::entries(&folder).map_err(writing)? {
                 let (path, kept) =
                     (top.join(&above).join(&entry), [name, OURS.as_ref(), OF_FILE_SYSTEM.as_ref()]);
@@ -131,7 +143,9 @@ mod tests {
 
     /// Enters as a load does that waits for nobody.
     fn enters(top: &Path, destination: &Path) -> Result<Option<Lock>, FlashError> {
-        Alone::of(top, destination, Path::new("/none"))?.enter(&AtomicBool::new(true))
+        let entered =
+            Alone::of(top, destination, Path::new("/none"))?.enter(&AtomicBool::new(true));
+        entered.map(|(_, lock)| lock)
     }
 
     fn write(file: &Path, content: &str) {
@@ -203,7 +217,8 @@ mod tests {
         enters(top, &top.join("new")).unwrap();
         assert!(top.join("garbled/main/a").exists() && !top.join("old").exists());
         let new = Alone::of(&top.join("new"), &top.join("new"), Path::new("/none")).unwrap();
-        new.clear_below(&AtomicBool::new(true)).unwrap();
+        let open = inside::top(&top.join("new")).unwrap();
+        new.clear_below(&open, &AtomicBool::new(true)).unwrap();
         assert!(top.join("new/garbled/main/a").exists());
     }
 
@@ -255,10 +270,8 @@ mod tests {
         let top = top.path();
         copied(top);
         copied(&top.join("hub/old"));
-        Alone::of(top, top, Path::new("/none"))
-            .unwrap()
-            .clear_below(&AtomicBool::new(true))
-            .unwrap();
+        let (alone, open) = (Alone::of(top, top, Path::new("/none")), inside::top(top).unwrap());
+        alone.unwrap().clear_below(&open, &AtomicBool::new(true)).unwrap();
         assert!(!top.join("hub").exists() && top.join("main/a").exists());
     }
 }

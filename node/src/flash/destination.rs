@@ -2,22 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::loading::{Found, Plan, Present};
 use flexinfer_core::sources::RelativePath;
-use rustix::fs::{AtFlags, FileType, Mode, Stat, mkdirat, statat, statvfs, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Dir, Mode, Stat, fstatvfs, statat};
 
 use super::error::FlashError;
 use super::folders::{Folder, Opened};
 use super::look::{Entry, Seen};
 use super::own::{OURS, Own};
 use super::record::Record;
-use super::{part, state, unnamed};
+use super::{making, part, state, unnamed};
 use crate::inside;
 
 pub(super) struct Destination<'a> {
@@ -34,11 +33,9 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// The destination at `path`, made if it is not there.
-    pub(super) fn make(path: &'a Path) -> Result<Self, FlashError> {
+    /// The destination in the open `folder`, which is at `path`.
+    pub(super) fn of(folder: File, path: &'a Path) -> Result<Self, FlashError> {
         let writing = |error| FlashError::writing(path, error);
-        fs::create_dir_all(path).map_err(writing)?;
-        let folder = inside::top(path).map_err(writing)?;
         let own = Own::make(&folder, path);
         let own = own.map_err(|error| FlashError::writing(&path.join(OURS), error))?;
         let in_memory = is_in_memory(&own.folder).map_err(writing)?;
@@ -56,9 +53,9 @@ impl<'a> Destination<'a> {
 
     /// Whether nothing is there but what is our own. Then none of a great many files is looked for.
     pub(super) fn is_fresh(&self) -> bool {
-        let ours =
-            |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == OURS);
-        fs::read_dir(self.path).is_ok_and(|mut entries| entries.all(ours))
+        let ours = |name: &[u8]| [".".as_bytes(), b"..", OURS.as_bytes()].contains(&name);
+        let mut entries = Dir::read_from(&self.folder).into_iter().flatten();
+        entries.all(|entry| entry.is_ok_and(|entry| ours(entry.file_name().to_bytes())))
     }
 
     /// Makes the folders of `files`, each once and not once a file. What is no folder in their place goes if the
@@ -76,7 +73,7 @@ impl<'a> Destination<'a> {
             let mut path = self.path.to_path_buf();
             for name in folder.way() {
                 path.push(name);
-                let made = make_folder(&above, name, alone);
+                let made = making::folder(&above, name, alone);
                 above = made.map_err(|error| FlashError::writing(&path, error))?;
             }
         }
@@ -116,25 +113,13 @@ impl<'a> Destination<'a> {
 
     pub(super) fn check_room<F: AsRef<Found>>(&self, plan: &Plan<F>) -> Result<(), FlashError> {
         let disk =
-            statvfs(self.path).map_err(|error| FlashError::writing(self.path, error.into()))?;
+            fstatvfs(&self.folder).map_err(|error| FlashError::writing(self.path, error.into()))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         // A tmpfs without a limit says that it has no blocks at all.
         let unlimited = disk.f_blocks == 0;
         let checked = if unlimited { Ok(()) } else { plan.room().check(free) };
         let path = || self.path.to_path_buf();
         checked.map_err(|shortage| FlashError::NoRoom { path: path(), shortage })
-    }
-}
-
-/// The folder `name` in `above`, made if it is not there.
-fn make_folder(above: &File, name: &OsStr, alone: bool) -> io::Result<File> {
-    let is_other = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
-    if alone && inside::look(above, name)?.is_some_and(is_other) {
-        unlinkat(above, name, AtFlags::empty())?;
-    }
-    match mkdirat(above, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-        Ok(()) | Err(Errno::EXIST) => inside::folder(above, Path::new(name)),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -18,8 +18,8 @@ use super::folders::Opened;
 use super::lock;
 use super::look::{Entry, Seen};
 use super::peers::Peers;
-use super::place;
 use super::record::{self, Known};
+use super::{making, place};
 use crate::progress::Counts;
 
 /// How often a source that changes under us is begun with anew.
@@ -34,14 +34,19 @@ pub(super) fn load(
     stopped: &AtomicBool,
 ) -> Result<u64, FlashError> {
     let Arguments { src, dst, alone_in, .. } = arguments;
-    place::checked(dst)?;
-    place::check_apart(src, dst)?;
     let alone = alone_in.as_ref().map(|top| Alone::of(top, dst, src)).transpose()?;
     // Held until this load has ended.
-    let _top = alone.as_ref().map(|alone| alone.enter(stopped)).transpose()?;
-    let destination = Destination::make(dst)?;
+    let entered = alone.as_ref().map(|alone| alone.enter(stopped)).transpose()?;
+    let folder = match (&alone, &entered) {
+        (Some(alone), Some((entered, _lock))) => alone.destination(entered)?,
+        _ => making::folder_at(dst)?,
+    };
+    place::check_apart(src, &folder, dst)?;
+    let destination = Destination::of(folder, dst)?;
     let lock = lock::acquire(&destination.own, stopped)?;
-    alone.as_ref().map_or(Ok(()), |alone| alone.clear_below(stopped))?;
+    if let Some(alone) = &alone {
+        alone.clear_below(&destination.folder, stopped)?;
+    }
     let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
     let mut attempt = 1;
     loop {
@@ -80,7 +85,7 @@ impl Load<'_> {
             known = record.read();
         }
         if !is_alone && !self.destination.is_fresh() {
-            place::check_theirs(self.destination.path, &seen, &plan.copies, record, &known)?;
+            place::check_theirs(&self.destination, &seen, &plan.copies, &known)?;
         }
         let Known { files: mut ours, is_torn } = known;
         if is_torn && self.alone {
@@ -178,7 +183,8 @@ mod tests {
 
     /// A load as one is where locks do not work.
     fn load_without_lock(arguments: &Arguments) -> Result<u64, FlashError> {
-        let destination = Destination::make(&arguments.dst)?;
+        let folder = making::folder_at(&arguments.dst)?;
+        let destination = Destination::of(folder, &arguments.dst)?;
         let (stopped, counts) = (AtomicBool::new(false), Counts::default());
         let (counts, stopped) = (&counts, &stopped);
         Load { arguments, destination, peers: None, counts, stopped, alone: false }.once()

@@ -15,6 +15,7 @@ mod folders;
 mod load;
 mod lock;
 mod look;
+mod making;
 mod mover;
 mod own;
 mod page_cache;

@@ -2,20 +2,23 @@
 //! a copy is to.
 
 use std::collections::HashSet;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use flexinfer_core::loading::place::may_hold_copies;
 use flexinfer_core::sources::RelativePath;
+use rustix::fs::{FileType, Stat};
 
 use super::destination::Destination;
 use super::error::FlashError;
-use super::folders::Folder;
+use super::folders::{Folder, Opened};
 use super::look::{Entry, Seen};
 use super::part;
-use super::record::{Known, Record};
+use super::record::Known;
+use crate::inside;
 
 /// Whether weights may be at `place`, as it is written and behind all links.
 pub(crate) fn check(place: &Path) -> anyhow::Result<()> {
@@ -44,13 +47,14 @@ fn real(place: &Path) -> io::Result<PathBuf> {
     Ok(place)
 }
 
-/// Whether `source` is not copied to itself: what was its own would be taken for a copy, and be removed as one.
-pub(super) fn check_apart(source: &Path, destination: &Path) -> Result<(), FlashError> {
-    let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    match (number(source), number(destination)) {
-        (Ok(source), Ok(found)) if source == found => {
+/// Whether `source` is not copied to itself, the open folder `copy` at `path`: what was its own would be taken for a copy,
+/// and be removed as one.
+pub(super) fn check_apart(source: &Path, copy: &File, path: &Path) -> Result<(), FlashError> {
+    let number = |found: Metadata| (found.dev(), found.ino());
+    match (fs::metadata(source).map(number), copy.metadata().map(number)) {
+        (Ok(source), Ok(copy)) if source == copy => {
             let why = "it is the folder with the weights (FLASH_SRC) itself";
-            Err(FlashError::Misplaced { path: destination.to_path_buf(), why })
+            Err(FlashError::Misplaced { path: path.to_path_buf(), why })
         }
         _ => Ok(()),
     }
@@ -61,63 +65,75 @@ pub(super) fn check_folders_apart(
     folders: &[Folder],
     destination: &Destination<'_>,
 ) -> Result<(), FlashError> {
-    let copies = folders.iter().map(|folder| (&folder.real, folder.below(destination.path)));
-    copies.into_iter().try_for_each(|(source, copy)| check_apart(source, &copy))
+    folders.iter().try_for_each(|folder| {
+        // What is no folder, or not there yet, is looked at elsewhere.
+        let Ok(copy) = inside::folder(&destination.folder, folder.way()) else { return Ok(()) };
+        check_apart(&folder.real, &copy, &folder.below(destination.path))
+    })
 }
 
-/// Whether each of `copies` finds its place in `folder` free, or held by what an earlier load has put there.
+/// Whether each of `copies` finds its place in the destination free, or held by what an earlier load has put there.
 pub(super) fn check_theirs(
-    folder: &Path,
+    destination: &Destination<'_>,
     seen: &Seen,
     copies: &[&Entry],
-    record: Record<'_>,
     known: &Known,
 ) -> Result<(), FlashError> {
+    let (top, record) = (&destination.folder, destination.record());
     let theirs = |known: &Known| {
         let ours = known.files.iter().map(RelativePath::as_str).collect::<HashSet<_>>();
         let mut ways = copies.iter().filter_map(|entry| seen.folders.get(entry.place.folder));
-        let mut paths = copies.iter().map(|entry| &entry.found.path);
-        in_the_way(folder, &mut ways, &ours)
-            .or_else(|| paths.find_map(|path| not_ours(&path.below(folder), path.as_str(), &ours)))
+        let mut folders = Opened::below(top, &seen.folders);
+        let mut file = |entry: &&Entry| {
+            let (path, folder) = (&entry.found.path, folders.get(entry.place.folder).ok()?);
+            not_ours(folder, OsStr::new(path.file_name()), path.as_str(), &ours)
+        };
+        let folder = no_folder(top, &mut ways, &ours);
+        folder.or_else(|| copies.iter().find_map(&mut file).map(PathBuf::from))
     };
     // A load beside this one may have put it there just now: its record is older than its files.
-    match theirs(known).and_then(|_| theirs(&record.read())) {
-        Some(path) if known.is_torn => Err(FlashError::Untold { path, record: record.path() }),
-        Some(path) => Err(FlashError::Theirs { path }),
-        None => Ok(()),
+    let Some(way) = theirs(known).and_then(|_| theirs(&record.read())) else { return Ok(()) };
+    let path = destination.path.join(way);
+    if known.is_torn {
+        Err(FlashError::Untold { path, record: record.path() })
+    } else {
+        Err(FlashError::Theirs { path })
     }
 }
 
 /// What is in the place of a folder of copies and is none, nor one of `ours`.
-fn in_the_way(
-    top: &Path,
+fn no_folder(
+    top: &File,
     folders: &mut dyn Iterator<Item = &Folder>,
     ours: &HashSet<&str>,
 ) -> Option<PathBuf> {
     let mut looked_at = HashSet::new();
     let mut ways = folders.flat_map(|folder| folder.way().ancestors());
     ways.find_map(|way| {
-        if way.as_os_str().is_empty() || !looked_at.insert(way) {
+        let (parent, name) = (way.parent()?, way.file_name()?);
+        if !looked_at.insert(way) {
             return None;
         }
-        let place = top.join(way);
-        let is_other = fs::symlink_metadata(&place).is_ok_and(|found| !found.is_dir());
+        let found = inside::folder(top, parent).and_then(|parent| inside::look(&parent, name));
+        let is_other = found.is_ok_and(|found| found.is_some_and(|found| !is_folder(&found)));
         let is_ours = way.to_str().is_some_and(|way| ours.contains(way));
-        (is_other && !is_ours).then_some(place)
+        (is_other && !is_ours).then(|| way.to_path_buf())
     })
 }
 
-/// What at `place`, or below it, is none of `ours`.
-fn not_ours(place: &Path, path: &str, ours: &HashSet<&str>) -> Option<PathBuf> {
-    let found = fs::symlink_metadata(place).ok()?;
-    if found.is_dir() {
-        let mut entries = fs::read_dir(place).ok()?.flatten();
-        return entries.find_map(|entry| {
-            let path = format!("{path}/{}", entry.file_name().to_string_lossy());
-            not_ours(&entry.path(), &path, ours)
+/// What is called `name` in `folder`, which is at `path`, or is below it, and is none of `ours`.
+fn not_ours(folder: &File, name: &OsStr, path: &str, ours: &HashSet<&str>) -> Option<String> {
+    if is_folder(&inside::look(folder, name).ok()??) {
+        let inner = inside::folder(folder, Path::new(name)).ok()?;
+        return inside::entries(&inner).ok()?.iter().find_map(|(name, _)| {
+            not_ours(&inner, name, &format!("{path}/{}", name.to_string_lossy()), ours)
         });
     }
-    (!ours.contains(path) && !path.ends_with(part::SUFFIX)).then(|| place.to_path_buf())
+    (!ours.contains(path) && !path.ends_with(part::SUFFIX)).then(|| path.to_owned())
+}
+
+fn is_folder(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode).is_dir()
 }
 
 #[cfg(test)]

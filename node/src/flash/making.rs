@@ -1,0 +1,97 @@
+//! Makes folders name by name, each in the open one above: whoever puts a link on the way, and whenever, leads nothing
+//! elsewhere.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, mkdirat, open, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::error::FlashError;
+use super::place;
+use crate::inside;
+
+/// A folder that is only passed through need not be readable.
+#[cfg(target_os = "linux")]
+const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+#[cfg(not(target_os = "linux"))]
+const PASSED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// Opens the folder at `place` where that is behind all links, made if it is not there. That is judged, and no link that
+/// has come on the way since then is followed.
+pub(super) fn folder_at(place: &Path) -> Result<File, FlashError> {
+    let real = place::checked(place)?;
+    real_folder(&real).map_err(|error| FlashError::writing(place, error))
+}
+
+fn real_folder(real: &Path) -> io::Result<File> {
+    let mut above = File::from(open("/", PASSED | OFlags::CLOEXEC, Mode::empty())?);
+    let mut names = real.components().filter_map(|name| match name {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    });
+    let last = names.next_back().ok_or(io::ErrorKind::InvalidInput)?;
+    for name in names {
+        let flags = PASSED | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = || Ok(File::from(openat(&above, name, flags, Mode::empty())?));
+        above = or_made(&above, name, opened)?;
+    }
+    folder(&above, last, false)
+}
+
+/// The folder at `way` below `top`, made if it is not there.
+pub(super) fn below(top: &File, way: &Path, alone: bool) -> io::Result<File> {
+    way.iter().try_fold(top.try_clone()?, |above, name| folder(&above, name, alone))
+}
+
+/// The folder `name` in `above`, made if it is not there.
+pub(super) fn folder(above: &File, name: &OsStr, alone: bool) -> io::Result<File> {
+    let is_other = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
+    if alone && inside::look(above, name)?.is_some_and(is_other) {
+        unlinkat(above, name, AtFlags::empty())?;
+    }
+    or_made(above, name, || inside::folder(above, Path::new(name)))
+}
+
+/// What `opened` gives, after the folder was made if it was not there.
+fn or_made(above: &File, name: &OsStr, opened: impl Fn() -> io::Result<File>) -> io::Result<File> {
+    match opened() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match mkdirat(above, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                Ok(()) | Err(Errno::EXIST) => opened(),
+                Err(error) => Err(error.into()),
+            }
+        }
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn folders_are_made_where_they_were_judged_and_never_behind_a_link() {
+        let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let top = top.path().canonicalize().unwrap();
+        real_folder(&top.join("a/b/c")).unwrap();
+        real_folder(&top.join("a/b/c")).unwrap();
+        assert!(top.join("a/b/c").is_dir());
+        symlink(elsewhere.path(), top.join("link")).unwrap();
+        for way in ["link", "link/made"] {
+            real_folder(&top.join(way)).unwrap_err();
+            let open = inside::top(&top).unwrap();
+            below(&open, Path::new(way), false).unwrap_err();
+        }
+        // Whoever means the link names it, and it is looked up before it is judged.
+        folder_at(&top.join("link/named")).unwrap();
+        assert!(elsewhere.path().join("named").is_dir());
+        below(&inside::top(&top).unwrap(), Path::new("link/made"), true).unwrap();
+        assert!(top.join("link/made").is_dir() && !elsewhere.path().join("made").exists());
+    }
+}
