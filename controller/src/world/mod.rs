@@ -5,6 +5,7 @@
 
 mod adapters;
 mod gone;
+mod homes;
 mod index;
 mod leases;
 mod member;

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::{Resource, ResourceExt as _};
 
 use super::gone::Gone;
+use super::homes::Homes;
 
 /// What was made for a model. May be known before the model is.
 #[derive(Default)]
@@ -43,42 +44,47 @@ impl Objects {
             && self.pods.is_empty()
     }
 
-    /// Whether any of a kind went, since it is not `listed`.
-    pub(super) fn keep(
-        &mut self,
-        kind: Kind,
-        listed: &BTreeSet<(String, String)>,
-        gone: &mut Gone,
-    ) -> bool {
+    /// Whether any of a kind went, since it is not listed.
+    pub(super) fn keep(&mut self, kind: Kind, sieve: &mut Sieve<'_>) -> bool {
         match kind {
-            Kind::Deployment => keep_one(&mut self.deployment, listed, gone),
-            Kind::Service => keep_one(&mut self.service, listed, gone),
-            Kind::Files => keep_one(&mut self.files, listed, gone),
-            Kind::Job => keep_all(&mut self.jobs, listed, gone),
+            Kind::Deployment => keep_one(&mut self.deployment, sieve),
+            Kind::Service => keep_one(&mut self.service, sieve),
+            Kind::Files => keep_one(&mut self.files, sieve),
+            Kind::Job => keep_all(&mut self.jobs, sieve),
             Kind::Pod => {
-                let pods = keep_all(&mut self.pods, listed, gone);
-                keep_all(&mut self.job_pods, listed, gone) || pods
+                let pods = keep_all(&mut self.pods, sieve);
+                keep_all(&mut self.job_pods, sieve) || pods
             }
         }
     }
 }
 
-fn keep_one<K: Resource>(
-    kept: &mut Option<Arc<K>>,
-    listed: &BTreeSet<(String, String)>,
-    gone: &mut Gone,
-) -> bool {
-    kept.take_if(|known| !gone.unless(&**known, listed)).is_some()
+fn keep_one<K: Resource>(kept: &mut Option<Arc<K>>, sieve: &mut Sieve<'_>) -> bool {
+    kept.take_if(|known| !sieve.keeps(&**known)).is_some()
 }
 
-fn keep_all<K: Resource>(
-    kept: &mut BTreeMap<String, Arc<K>>,
-    listed: &BTreeSet<(String, String)>,
-    gone: &mut Gone,
-) -> bool {
+fn keep_all<K: Resource>(kept: &mut BTreeMap<String, Arc<K>>, sieve: &mut Sieve<'_>) -> bool {
     let before = kept.len();
-    kept.retain(|_, known| gone.unless(&**known, listed));
+    kept.retain(|_, known| sieve.keeps(&**known));
     before != kept.len()
+}
+
+/// What a new list says of the objects that are known.
+pub(super) struct Sieve<'a> {
+    /// Under namespace and name.
+    pub(super) listed: &'a BTreeSet<(String, String)>,
+    pub(super) gone: &'a mut Gone,
+    pub(super) homes: &'a mut Homes,
+}
+
+impl Sieve<'_> {
+    fn keeps(&mut self, known: &impl Resource) -> bool {
+        let stays = self.gone.unless(known, self.listed);
+        if !stays {
+            self.homes.leave(known);
+        }
+        stays
+    }
 }
 
 /// Where objects of a kind are kept: the only one of a model's, or all by their names.

@@ -27,15 +27,6 @@ impl Owner {
         let label = model_of(object).map(names::label_value).or_else(labelled)?;
         Some(Self { namespace: object.namespace()?, label })
     }
-
-    /// The first that there can be in `namespace`.
-    pub(super) fn first_in(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), label: String::new() }
-    }
-
-    pub(super) fn is_in(&self, namespace: &str) -> bool {
-        self.namespace == namespace
-    }
 }
 
 /// The Model that an object was made for, by name.

@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt as _};
 
 use super::Index;
 use crate::world::news::{Named as _, newer};
-use crate::world::objects::{Kept, Kind, Objects};
+use crate::world::objects::{Kept, Kind, Objects, Sieve};
 use crate::world::owner::Owner;
 
 /// Which of a model's objects these are.
@@ -60,8 +60,11 @@ impl Index {
             return self.forget_pod(&pod);
         }
         let of_job = pod.labels().contains_key(keys::CACHE);
-        let slot: Slot<_> = if of_job { |all| &mut all.job_pods } else { |all| &mut all.pods };
-        self.take(pod, slot)
+        let (jobs, engines): (Slot<_>, Slot<_>) = (|all| &mut all.job_pods, |all| &mut all.pods);
+        let (slot, other) = if of_job { (jobs, engines) } else { (engines, jobs) };
+        let mut woken = self.lose(&pod, other);
+        woken.extend(self.take(pod, slot));
+        woken
     }
 
     /// The server's answer to a change of an engine's pod. It may be gone by now.
@@ -139,8 +142,9 @@ impl Index {
         listed: &BTreeSet<(String, String)>,
     ) -> Vec<GroupId> {
         let mut changed = Vec::new();
+        let mut sieve = Sieve { listed, gone: &mut self.gone, homes: &mut self.homes };
         for (owner, objects) in &mut self.objects {
-            if objects.keep(kind, listed, &mut self.gone) {
+            if objects.keep(kind, &mut sieve) {
                 changed.push(owner.clone());
             }
         }
@@ -180,13 +184,20 @@ impl Index {
     fn take<K: Resource, S: Kept<K>>(&mut self, object: K, slot: Slot<S>) -> Vec<GroupId> {
         let mut woken = self.uproot(&object, slot);
         let Some(owner) = Owner::of(&object) else { return woken };
+        // It is kept elsewhere, by a later sight of it.
+        if self.homes.of(&object).is_some_and(|home| *home != owner) {
+            return woken;
+        }
         let kept = slot(self.objects.entry(owner.clone()).or_default());
         let known = kept.known(&object.name_any());
         if known.is_none_or(|known| !newer(&**known, &object)) {
-            let other = known.filter(|known| known.meta().uid != object.meta().uid);
-            if let Some(other) = other.filter(|other| other.meta().name == object.meta().name) {
-                self.gone.note(&**other);
+            if let Some(other) = known.filter(|known| known.meta().uid != object.meta().uid) {
+                self.homes.leave(&**other);
+                if other.meta().name == object.meta().name {
+                    self.gone.note(&**other);
+                }
             }
+            self.homes.enter(&object, &owner);
             kept.put(object);
         }
         woken.extend(self.group(&owner));
@@ -200,19 +211,16 @@ impl Index {
         if home.is_some_and(|objects| slot(objects).holds(object)) {
             return Vec::new();
         }
-        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-        let near = self.objects.range_mut(Owner::first_in(namespace)..);
-        let near = near.take_while(|(owner, _)| owner.is_in(namespace));
-        let left = near.filter_map(|(owner, objects)| {
-            let kept = slot(objects);
-            let later = kept.known(&object.name_any()).is_some_and(|known| newer(&**known, object));
-            (!later && kept.remove_only(object)).then(|| owner.clone())
-        });
-        let left: Vec<Owner> = left.collect();
-        for owner in &left {
-            self.drop_if_empty(owner);
+        let Some(left) = self.homes.of(object).cloned() else { return Vec::new() };
+        let Some(objects) = self.objects.get_mut(&left) else { return Vec::new() };
+        let kept = slot(objects);
+        let later = kept.known(&object.name_any()).is_some_and(|known| newer(&**known, object));
+        if later || !kept.remove_only(object) {
+            return Vec::new();
         }
-        left.iter().flat_map(|owner| self.group(owner)).collect()
+        self.homes.leave(object);
+        self.drop_if_empty(&left);
+        self.group(&left)
     }
 
     fn drop_if_empty(&mut self, owner: &Owner) {
@@ -235,8 +243,8 @@ impl Index {
     fn lose<K: Resource, S: Kept<K>>(&mut self, object: &K, slot: Slot<S>) -> Vec<GroupId> {
         let mut woken = self.uproot(object, slot);
         let Some(owner) = Owner::of(object) else { return woken };
-        if let Some(objects) = self.objects.get_mut(&owner) {
-            slot(objects).remove_only(object);
+        if self.objects.get_mut(&owner).is_some_and(|objects| slot(objects).remove_only(object)) {
+            self.homes.leave(object);
         }
         self.drop_if_empty(&owner);
         woken.extend(self.group(&owner));

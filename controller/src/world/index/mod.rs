@@ -26,6 +26,7 @@ use kube::ResourceExt as _;
 
 use super::adapters::Adapters;
 use super::gone::Gone;
+use super::homes::Homes;
 use super::leases::Leases;
 use super::member::{Contests, Meaning};
 use super::names::Names;
@@ -51,6 +52,7 @@ pub(super) struct Index {
     names: Names,
     adapters: Adapters,
     gone: Gone,
+    homes: Homes,
 }
 
 /// A Model and what is remembered of it.

@@ -1,5 +1,6 @@
 //! What is known of Models and their objects, whatever the order in which it is told.
 
+mod homes;
 mod jobs;
 
 use flexinfer_core::planning::writing::Contest;
