@@ -1,8 +1,10 @@
 //! Looks at files of weights before an engine does (LOAD-04).
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use flexinfer_core::activation::{Failure, Reason};
 use flexinfer_core::sources::weights::{
@@ -12,20 +14,17 @@ use flexinfer_core::sources::weights::{
 
 use crate::failures;
 
-/// Folders lie no deeper than this in one another where weights are looked for.
-const DEEPEST: usize = 16;
-
 /// Whether the weights at `path`, a file or a folder, are whole as far as their format tells.
 /// For weights that somebody else put there; what is downloaded is checked on the way. Blocks.
 pub fn check_weights(path: &Path) -> Result<(), Failure> {
     count_whole(path).map(|_| ())
 }
 
-/// The same, for whoever asks for nothing else: it is an error as well if there is nothing that could be weights. Tells
-/// how many files were looked at; none where all are of formats that nobody can check. Blocks.
+/// The same, for whoever asks for nothing else: it is an error as well if nothing at all is there. Tells how many files
+/// were looked at; none where all are of formats that nobody can check. Blocks.
 pub fn check_weights_alone(path: &Path) -> Result<usize, Failure> {
     let whole = count_whole(path)?;
-    if whole > 0 || may_hold_weights(path, DEEPEST) {
+    if whole > 0 || may_hold_weights(path)? {
         return Ok(whole);
     }
     Err(Failure::new(
@@ -34,22 +33,43 @@ pub fn check_weights_alone(path: &Path) -> Result<usize, Failure> {
     ))
 }
 
-/// Whether there is something at `path`, or in a folder below it, that could be weights.
-fn may_hold_weights(path: &Path, depth: usize) -> bool {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if path.is_file() {
-        return !is_never_weights(&name(path));
+/// Whether there is a file at `path`, or in a folder below it, that could be weights. Links are followed. What cannot be
+/// looked at is an error only if there is no such file elsewhere.
+fn may_hold_weights(path: &Path) -> Result<bool, Failure> {
+    let is_never = |path: &Path| {
+        path.file_name().is_some_and(|name| is_never_weights(&name.to_string_lossy()))
+    };
+    let mut unknown = None;
+    let (mut open, mut seen) = (vec![path.to_path_buf()], HashSet::new());
+    while let Some(place) = open.pop() {
+        match look(&place) {
+            Ok(Looked::File) if !is_never(&place) => return Ok(true),
+            // A link may lead round in a circle.
+            Ok(Looked::Folder { number, entries }) if seen.insert(number) => {
+                open.extend(entries.into_iter().filter(|entry| !is_never(entry)));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => unknown = Some(failures::of_file("reading", &place, &error)),
+        }
     }
-    let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
-    depth > 0
-        && entries.any(|entry| {
-            let path = entry.path();
-            // Links to folders may lead round in a circle.
-            let inner = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            (inner || path.is_file())
-                && !is_never_weights(&name(&path))
-                && may_hold_weights(&path, depth - 1)
-        })
+    unknown.map_or(Ok(false), Err)
+}
+
+/// What is somewhere, behind all links.
+enum Looked {
+    File,
+    Folder { number: (u64, u64), entries: Vec<PathBuf> },
+    Other,
+}
+
+fn look(path: &Path) -> io::Result<Looked> {
+    let found = fs::metadata(path)?;
+    if !found.is_dir() {
+        return Ok(if found.is_file() { Looked::File } else { Looked::Other });
+    }
+    let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    Ok(Looked::Folder { number: (found.dev(), found.ino()), entries })
 }
 
 /// How many files there are of a format that can be checked, if all of them are whole.
@@ -136,5 +156,40 @@ pub(crate) fn check_shards(index: &Path) -> Result<(), Failure> {
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn weights_are_looked_for_behind_links_and_round_in_no_circle() {
+        let top = tempfile::tempdir().unwrap();
+        let (llama, store) = (top.path().join("llama"), top.path().join("store/v3"));
+        for folder in [&llama, &store] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        symlink("../store/v3", llama.join("current")).unwrap();
+        symlink(&llama, store.join("round")).unwrap();
+        symlink("nowhere", llama.join("broken")).unwrap();
+        fs::write(llama.join("README"), "about").unwrap();
+        let failure = check_weights_alone(&llama).unwrap_err();
+        assert!(failure.message.contains("nothing to check"), "{failure}");
+        fs::write(store.join("model.bin"), "weights").unwrap();
+        assert_eq!(check_weights_alone(&llama), Ok(0));
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_taken_for_empty() {
+        let top = tempfile::tempdir().unwrap();
+        symlink("itself", top.path().join("itself")).unwrap();
+        let failure = check_weights_alone(top.path()).unwrap_err();
+        assert!(failure.message.contains("itself"), "{failure}");
+        fs::write(top.path().join("model.bin"), "weights").unwrap();
+        assert_eq!(check_weights_alone(top.path()), Ok(0));
     }
 }

@@ -99,24 +99,26 @@ fn why_it_failed_is_told_by_the_exit_status() {
     assert!(said.contains("does not exist"), "{said}");
     fs::write(&missing, "no GGUF").unwrap();
     assert_eq!(program().arg("check").arg(&missing).output().unwrap().status.code(), Some(65));
-    let other = nowhere.path().join("notes.txt");
+    fs::remove_file(&missing).unwrap();
+    let other = nowhere.path().join("README.md");
     fs::write(&other, "text").unwrap();
     for place in [other.as_path(), nowhere.path()] {
-        let _no_more = fs::remove_file(&missing);
         let output = program().arg("check").arg(place).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(65), "{said}");
-        assert!(
-            said.contains("nothing to check") && said.contains(place.to_str().unwrap()),
-            "{said}"
-        );
+        let named = said.contains(place.to_str().unwrap());
+        assert!(said.contains("nothing to check") && named, "{said}");
     }
     // Of a format that nobody knows there may be weights, also in folders below.
-    fs::create_dir(nowhere.path().join("unet")).unwrap();
-    fs::write(nowhere.path().join("unet/model.bin"), "weights").unwrap();
-    let output = program().arg("check").arg(nowhere.path()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("can be checked"), "{said}");
+    for name in ["config.json", "vectors.txt", "unet/model.bin"] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, "weights").unwrap();
+        let output = program().arg("check").arg(folder.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains("can be checked"), "{name}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,30 +48,16 @@ pub enum Malformed {
     Outside(#[from] super::BadSource),
 }
 
-/// Whether a file of this name is something beside weights: what describes them, and what a hub keeps for itself. Of any
-/// other name nobody knows: engines have formats of their own.
-pub fn is_never_weights(file_name: &str) -> bool {
-    const ENDS: [&str; 16] = [
-        "json",
-        "jsonl",
-        "md",
-        "txt",
-        "yaml",
-        "yml",
-        "toml",
-        "jinja",
-        "py",
-        "html",
-        "png",
-        "jpg",
-        "lock",
-        "log",
-        "metadata",
-        "flash-tmp",
-    ];
-    let lower = file_name.to_ascii_lowercase();
-    let end = lower.rsplit_once('.').map(|(_, end)| end);
-    lower.starts_with('.') || lower == "license" || end.is_some_and(|end| ENDS.contains(&end))
+/// Whether what has this name is certainly no weights: what is hidden, what a file system keeps for itself, and what only
+/// people read. Of all others nobody knows: there are engines whose weights are JSON or text, and some that need none
+/// beside what describes them.
+pub fn is_never_weights(name: &str) -> bool {
+    const READ: [&str; 3] = ["readme", "licence", "license"];
+    const ENDS: [&str; 4] = ["", "md", "rst", "txt"];
+    let lower = name.to_ascii_lowercase();
+    let (stem, end) = lower.rsplit_once('.').unwrap_or((&lower, ""));
+    let is_read = READ.iter().any(|read| stem.starts_with(read)) && ENDS.contains(&end);
+    lower.starts_with('.') || lower == "lost+found" || is_read
 }
 
 impl Format {
@@ -179,6 +165,19 @@ mod tests {
         assert_eq!(shards(index).unwrap().len(), 1);
         assert!(shards(br#"{"weight_map":{"a":"../x"}}"#).is_err());
         assert!(shards(b"{}").is_err());
+    }
+
+    #[test]
+    fn only_what_is_certainly_no_weights_is_none() {
+        for name in
+            [".gitattributes", "README.md", "readme", "LICENSE", "LICENCE-MIT.txt", "lost+found"]
+        {
+            assert!(is_never_weights(name), "{name}");
+        }
+        for name in ["model.json", "vectors.txt", "config.json", "licenses.onnx", "a", "model.bin"]
+        {
+            assert!(!is_never_weights(name), "{name}");
+        }
     }
 
     #[test]
