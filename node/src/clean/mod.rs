@@ -113,3 +113,30 @@ fn real(folder: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_on_the_way_and_none_in_the_folders_own_place() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("memory/llama")).unwrap();
+        symlink(top.join("memory"), top.join("link")).unwrap();
+        symlink("llama", top.join("memory/alias")).unwrap();
+        let found = |place: &str| real(&top.join(place)).unwrap();
+        assert_eq!(found("link/llama"), Some(top.join("memory/llama")));
+        assert_eq!(found("link/alias"), Some(top.join("memory/alias")));
+        for place in ["memory/none", "none/llama", "link/none/llama"] {
+            assert_eq!(found(place), None, "{place}");
+        }
+        // These name no place in a folder.
+        for place in ["/", "memory/.."] {
+            real(&top.join(place)).unwrap_err();
+        }
+    }
+}

@@ -186,3 +186,18 @@ fn within_a_folder_of_copies_too_one_stays_that_a_load_is_at_work_on() {
     assert!(output.status.success(), "{}", text(&output));
     assert!(!alone_in.exists());
 }
+
+#[test]
+fn a_link_on_the_way_that_leads_out_of_the_folder_of_copies_is_refused() {
+    let Some(memory) = memory() else { return };
+    let Some(other) = self::memory() else { return };
+    let theirs = other.path().join("llama");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("a"), "theirs").unwrap();
+    symlink(other.path(), memory.path().join("models")).unwrap();
+    let folder = memory.path().join("models/llama");
+    let output = clean(&folder, &["--within", memory.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("it is not below"), "{}", text(&output));
+    assert!(theirs.join("a").exists());
+}
