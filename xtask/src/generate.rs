@@ -8,6 +8,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::{program, workspace};
 
+/// The folders that hold definitions and nothing else: those of the chart are installed, whatever they are.
+const DEFINITIONS: [&str; 2] = ["crds/yaml", "chart/files/crds"];
+
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail when a file is stale
@@ -29,13 +32,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// One line for each file that is not what the sources make of it.
+/// One line for each file that is not what the sources make of it, and for each definition that they make no more.
 pub(crate) fn complaints() -> Result<Vec<String>> {
-    let stale = definitions()?.into_iter().filter(|(path, content)| {
+    let made = definitions()?;
+    let stale = made.iter().filter(|(path, content)| {
         fs::read_to_string(workspace::root().join(path)).ok().as_ref() != Some(content)
     });
     let advice = "stale; run `cargo xtask generate` and commit the result";
-    Ok(stale.map(|(path, _)| format!("{path}: {advice}")).collect())
+    let stale = stale.map(|(path, _)| format!("{path}: {advice}"));
+    let there = DEFINITIONS.iter().map(|folder| files_in(folder)).collect::<Result<Vec<_>>>()?;
+    Ok(stale.chain(left_over(&made, &there.concat())).collect())
+}
+
+/// One line for each of the files that are `there` and that nothing makes.
+fn left_over(made: &BTreeMap<String, String>, there: &[String]) -> Vec<String> {
+    let left = there.iter().filter(|path| !made.contains_key(*path));
+    left.map(|path| format!("{path}: no source makes it any more; remove it")).collect()
+}
+
+/// The files in a folder of the repository, by their place there.
+fn files_in(folder: &str) -> Result<Vec<String>> {
+    let entries = fs::read_dir(workspace::root().join(folder));
+    let entries = entries.with_context(|| format!("cannot read {folder}"))?;
+    let path = |name: &std::ffi::OsStr| format!("{folder}/{}", name.to_string_lossy());
+    entries.map(|entry| Ok(path(&entry?.file_name()))).collect()
 }
 
 fn write() -> Result<()> {
@@ -78,6 +98,15 @@ mod tests {
         let all = with_the_charts(files.clone().into());
         assert_eq!(all.get("chart/files/crds/models.yaml").map(String::as_str), Some("definition"));
         assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn a_definition_that_is_no_longer_made_is_named() {
+        let made = [("crds/yaml/models.yaml".to_owned(), String::new())].into();
+        let there = ["crds/yaml/models.yaml", "chart/files/crds/old.yaml"].map(str::to_owned);
+        let left = left_over(&made, &there);
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left.iter().all(|line| line.contains("chart/files/crds/old.yaml")), "{left:?}");
     }
 
     #[test]
