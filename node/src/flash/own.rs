@@ -1,12 +1,14 @@
 //! The loader's own folder beside a copy, with its lock and its record. A link in its place is none of ours.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use super::making;
 use crate::inside;
 
 /// What it is called.
@@ -24,10 +26,7 @@ pub(super) struct Own {
 impl Own {
     /// That of the open folder `top`, which is at `path`; made if it is not there.
     pub(super) fn make(top: &File, path: &Path) -> io::Result<Self> {
-        match mkdirat(top, OURS, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-            Ok(()) | Err(Errno::EXIST) => Self::of(top, path),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Self { folder: making::folder(top, OsStr::new(OURS), false)?, path: path.join(OURS) })
     }
 
     /// That of the open folder `top`, which is at `path`.
