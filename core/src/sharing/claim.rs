@@ -71,12 +71,14 @@ fn kind(member: &Member, members: &[Member], cooldown: Duration, now: Moment) ->
             }
             let quiet = now.since(quiet_since(&member.activity, since));
             let idle = member.activity.idle();
-            if idle && quiet >= DEMAND_WINDOW && a_warmer_wants_in(members, member, now) {
-                return Some(Kind::Lingering);
-            }
             // A warm resident does not sleep: it keeps its place against all of lower priority.
             let stays = !idle || quiet < member.idle_timeout || member.warmth != Warmth::None;
-            stays.then_some(Kind::Contested)
+            if !stays {
+                return None;
+            }
+            let displaceable = idle && quiet >= DEMAND_WINDOW;
+            let lingers = displaceable && a_warmer_wants_in(members, member, now);
+            Some(if lingers { Kind::Lingering } else { Kind::Contested })
         }
         Residency::Absent if member.demanded() => Some(Kind::Contested),
         Residency::Absent => warm(member),
@@ -101,12 +103,12 @@ fn stance(member: &Member) -> Stance {
     }
 }
 
-/// Whether somebody absent has the better reason to be up while nobody asks for anything: the
-/// primary before a visitor or a pinned member of at most its priority, and of two members with
-/// the same reason the one of higher priority.
+/// Whether somebody has the better reason to be up while nobody asks for anything: the primary before
+/// a visitor or a pinned member of at most its priority, and of two members with the same reason the
+/// one of higher priority. Also where it is up beside `resident`: one that has to go to make room must
+/// not come back in the other's place.
 fn a_warmer_wants_in(members: &[Member], resident: &Member, now: Moment) -> bool {
-    let wants_in = |other: &&Member| !other.resident() && !other.barred(now);
-    members.iter().filter(wants_in).any(|other| is_warmer(other, resident))
+    members.iter().filter(|other| !other.barred(now)).any(|other| is_warmer(other, resident))
 }
 
 /// Whether `other` has the better reason to be up than `resident` while nobody asks for anything.
@@ -123,13 +125,21 @@ pub(super) fn is_warmer(other: &Member, resident: &Member) -> bool {
 /// for the cooldown; an idle one only for as long as its load took, so that a lone user can change
 /// models.
 pub(super) fn protected_until(member: &Member, cooldown: Duration) -> Option<Moment> {
-    let Residency::Serving { since, load_took, swapped_in } = member.residency else {
-        return None;
-    };
     if member.activity.idle() {
-        return Some(since + load_took.min(cooldown));
+        return protected_at_rest_until(member, cooldown);
     }
-    swapped_in.map(|swap| swap + cooldown)
+    match member.residency {
+        Residency::Serving { swapped_in, .. } => swapped_in.map(|swap| swap + cooldown),
+        _ => None,
+    }
+}
+
+/// Until when anti-thrashing protects a serving member once it has nothing to do.
+pub(super) fn protected_at_rest_until(member: &Member, cooldown: Duration) -> Option<Moment> {
+    match member.residency {
+        Residency::Serving { since, load_took, .. } => Some(since + load_took.min(cooldown)),
+        _ => None,
+    }
 }
 
 /// Moments at which this member's claim changes by itself.

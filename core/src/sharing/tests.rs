@@ -254,6 +254,26 @@ fn the_warm_primary_takes_an_idle_equal_after_the_demand_window() {
 }
 
 #[test]
+fn a_resident_that_should_sleep_does_not_linger_beside_the_warm_primary() {
+    let group =
+        [member("visitor").vram(8).serving(0), member("main").vram(4).warmth(Warmth::Primary)];
+    let election = elect(&group, Capacity::Vram(20), at(300));
+    assert_eq!(names(&election.residents), ["main"], "there is room, but its time is over");
+}
+
+#[test]
+fn a_demand_displaces_the_idle_visitor_and_not_the_idle_primary_beside_it() {
+    let group = [
+        member("main").vram(8).warmth(Warmth::Primary).serving(0),
+        member("visitor").vram(8).serving(0).last_active(10),
+        member("asked").vram(8).waited_for(130),
+    ];
+    let capacity = Capacity::Vram(20);
+    assert_eq!(names(&elect(&group, capacity, at(129)).residents), ["asked", "visitor"]);
+    assert_eq!(names(&elect(&group, capacity, at(130)).residents), ["asked", "main"]);
+}
+
+#[test]
 fn members_that_fit_by_estimate_are_resident_together() {
     let group = [
         member("a").vram(8).serving(0).busy(),
@@ -277,6 +297,39 @@ fn an_equal_wait_behind_an_idle_resident_ends_with_its_load_time() {
     let group = [member("a").serving(0), member("b").waited_for(2)];
     let election = elect(&group, Capacity::One, at(5));
     assert_eq!(turn(&group, &election, &id("b"), |_| None, at(5)), Turn::NotBefore(at(10)));
+}
+
+#[test]
+fn a_wait_behind_an_equal_that_another_displaces_at_once_could_end_with_it() {
+    let group = [
+        member("first").vram(8).waited_for(0),
+        member("second").vram(30).serving(5).waited_for(1),
+        member("third").vram(8).waited_for(6),
+    ];
+    let mut barred = group.clone();
+    barred[0].barred_until = Some(at(13));
+    let capacity = Capacity::Vram(20);
+    let election = elect(&barred, capacity, at(7));
+    assert_eq!(names(&election.residents), ["second"]);
+    assert_eq!(turn(&barred, &election, &id("third"), |_| None, at(7)), Turn::Now);
+    assert_eq!(names(&elect(&barred, capacity, at(13)).residents), ["first", "third"]);
+}
+
+#[test]
+fn a_wait_behind_a_load_that_may_give_way_to_another_load_could_end_at_any_moment() {
+    let mut group = [
+        member("first").vram(8).loading(),
+        member("second").vram(12).loading().waited_for(0),
+        member("third").vram(8).waited_for(0),
+        member("forced").priority(50).vram(4).forced(),
+    ];
+    let capacity = Capacity::Vram(20);
+    let election = elect(&group, capacity, at(0));
+    assert_eq!(names(&election.residents), ["forced", "second"]);
+    let expected = |_: &_| Some((at(0), secs(10)));
+    assert_eq!(turn(&group, &election, &id("third"), expected, at(0)), Turn::Now);
+    group[1].activity = Activity::default();
+    assert_eq!(names(&elect(&group, capacity, at(0)).residents), ["forced", "first", "third"]);
 }
 
 #[test]

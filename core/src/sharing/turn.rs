@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::claim::is_warmer;
+use super::claim::{is_warmer, protected_at_rest_until, protected_until};
 use super::{DEMAND_WINDOW, Election, Member, Residency, cooldown};
 use crate::ids::ModelId;
 use crate::moment::Moment;
@@ -41,9 +41,10 @@ pub fn turn(
     }
     let mut earliest: Option<Moment> = None;
     let mut holder: Option<&ModelId> = None;
-    // Another that wants in may make room too: it may leave soon, or be small enough to have beside it.
+    // Another that wants in, or to stay, may make room too: it may leave soon, or be small enough to have
+    // beside it.
     let displacing = |other: &&Member| {
-        let wants_in = other.demanded() || other.force_promotion;
+        let wants_in = other.demanded() || other.force_promotion || other.resident();
         other.id == *id || (wants_in && !election.wants(&other.id))
     };
     for blocker in members.iter().filter(|other| election.wants(&other.id)) {
@@ -78,6 +79,10 @@ fn leaves_at(
         (false, true) => return Some(now),
         (false, false) => {}
     }
+    // One that is there and has to go may be let stay by whatever happens next.
+    if member.resident() {
+        return Some(now);
+    }
     match blocker.residency {
         Residency::Absent => Some(now),
         Residency::Loading => {
@@ -85,9 +90,8 @@ fn leaves_at(
                 expected_load(&blocker.id).map_or(now, |(since, took)| (since + took).max(now));
             Some(ready + stays(blocker, member, members)?)
         }
-        Residency::Serving { since, load_took, .. } if blocker.priority <= member.priority => {
-            // A busy one may become idle at any moment; then only its load time protects it.
-            Some((since + load_took.min(cooldown(members))).max(now))
+        Residency::Serving { .. } if blocker.priority <= member.priority => {
+            Some(gives_way_at(blocker, member, cooldown(members), now))
         }
         Residency::Serving { since, .. } => {
             // Who only waits for it may leave at any moment.
@@ -96,6 +100,17 @@ fn leaves_at(
             Some((quiet + stays(blocker, member, members)?).max(now))
         }
     }
+}
+
+/// The earliest moment at which a serving `blocker` gives way to a waiting `member` of at least its priority.
+fn gives_way_at(blocker: &Member, member: &Member, cooldown: Duration, now: Moment) -> Moment {
+    let as_it_is = protected_until(blocker, cooldown).unwrap_or(now);
+    // A busy one may become idle at any moment; then only its load time protects it.
+    let at_rest = protected_at_rest_until(blocker, cooldown).unwrap_or(now);
+    // What is in flight is not cut off for an equal; what only waits stands behind who waited longer.
+    let gives_way_at_work = blocker.priority < member.priority || blocker.demanded();
+    let until = if gives_way_at_work { as_it_is.min(at_rest) } else { at_rest };
+    until.max(now)
 }
 
 /// How long an idle `blocker` keeps its place against `member`; `None` is for ever.
