@@ -12,6 +12,8 @@ use flexinfer_core::sources::weights::{
     safetensors_header, shards,
 };
 
+use rustix::io::Errno;
+
 use crate::failures;
 
 /// Whether the weights at `path`, a file or a folder, are whole as far as their format tells.
@@ -50,6 +52,11 @@ fn may_hold_weights(path: &Path) -> Result<bool, Failure> {
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                let message =
+                    format!("{} is a link that leads nowhere but in a circle", place.display());
+                unknown = Some(Failure::new(Reason::BadSource, message));
+            }
             Err(error) => unknown = Some(failures::of_file("reading", &place, &error)),
         }
     }
@@ -189,6 +196,7 @@ mod tests {
         symlink("itself", top.path().join("itself")).unwrap();
         let failure = check_weights_alone(top.path()).unwrap_err();
         assert!(failure.message.contains("itself"), "{failure}");
+        assert_eq!(failure.reason, Reason::BadSource, "it will be so the next time, too");
         fs::write(top.path().join("model.bin"), "weights").unwrap();
         assert_eq!(check_weights_alone(top.path()), Ok(0));
     }
