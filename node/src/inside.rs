@@ -27,6 +27,31 @@ pub(crate) fn top(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, followed, Mode::empty())?))
 }
 
+/// A folder that is only passed through need not be readable.
+#[cfg(target_os = "linux")]
+const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const PASSED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The root, to pass through.
+pub(crate) fn root() -> io::Result<File> {
+    Ok(File::from(rustix::fs::open("/", PASSED, Mode::empty())?))
+}
+
+/// Opens the folder `name` in `above`, to pass through it.
+pub(crate) fn passed(above: &File, name: &OsStr) -> io::Result<File> {
+    Ok(File::from(openat(above, name, PASSED | OFlags::NOFOLLOW, Mode::empty())?))
+}
+
+/// Opens the folder at `real`, which was found to be there behind all links: one that has come on the way since then is
+/// not followed.
+pub(crate) fn real(real: &Path) -> io::Result<File> {
+    let way = real.strip_prefix("/").map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (above, name) = way.parent().zip(way.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+    let above = above.iter().try_fold(root()?, |above, name| passed(&above, name))?;
+    folder(&above, Path::new(name))
+}
+
 /// Opens the folder at `way` below `top`.
 pub(crate) fn folder(top: &File, way: &Path) -> io::Result<File> {
     let mut folder = top.try_clone()?;
@@ -220,6 +245,23 @@ mod tests {
         folder(&top, Path::new("")).unwrap();
         for way in ["link", "link/b", "a/../a", "/", "..", "none"] {
             folder(&top, Path::new(way)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed_that_came_after_a_place_was_looked_up() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().canonicalize().unwrap();
+        fs::create_dir_all(place.join("a/b")).unwrap();
+        real(&place.join("a/b")).unwrap();
+        fs::rename(place.join("a"), place.join("moved")).unwrap();
+        symlink("moved", place.join("a")).unwrap();
+        symlink("b", place.join("moved/c")).unwrap();
+        for link in ["a", "a/b", "moved/c"] {
+            real(&place.join(link)).unwrap_err();
+        }
+        for no_place in ["/", "", "moved"] {
+            real(Path::new(no_place)).unwrap_err();
         }
     }
 

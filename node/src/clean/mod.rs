@@ -85,7 +85,7 @@ fn whole(folder: &Path, within: &Path) -> anyhow::Result<()> {
     let Some((above, name)) = place.strip_prefix(&within)?.parent().zip(place.file_name()) else {
         bail!("it has no name");
     };
-    let folder = inside::top(&within).and_then(|top| inside::folder(&top, above))?;
+    let folder = inside::real(&within).and_then(|top| inside::folder(&top, above))?;
     let Ok(held) = inside::folder(&folder, Path::new(name)) else {
         return Ok(inside::remove_whole(&folder, name, &place)?);
     };

@@ -2,14 +2,16 @@
 //! that nobody would ever free. What no load has put there is told of and stays.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::copies::Copies;
 use super::error::FlashError;
 use super::lock::{self, Lock};
+use super::making::{self, NoFolder};
 use super::own::{OURS, Own};
-use super::{making, place};
+use super::place;
 use crate::inside::{self, OF_FILE_SYSTEM};
 
 /// A folder that is to hold one copy.
@@ -45,10 +47,9 @@ impl Alone {
         if way.as_os_str().is_empty() {
             return Ok((folder, None));
         }
-        let writing = |error| FlashError::writing(top, error);
-        let own = Own::make(&folder, top).map_err(writing)?;
+        let own = Own::make(&folder, top)?;
         let lock = lock::acquire(&own, stopped)?;
-        own.mark_alone().map_err(writing)?;
+        own.mark_alone().map_err(|error| FlashError::writing(&own.path, error))?;
         self.clear(&folder, stopped)?;
         Ok((folder, lock))
     }
@@ -56,7 +57,7 @@ impl Alone {
     /// The folder of the destination in `entered`, made if it is not there. It is in no other, whatever
     /// has come on the way meanwhile.
     pub(super) fn destination(&self, entered: &File) -> Result<File, FlashError> {
-        let made = making::below(entered, &self.way, true);
+        let made = making::below(entered, &self.way, NoFolder::Goes);
         made.map_err(|error| FlashError::writing(&self.top.join(&self.way), error))
     }
 
@@ -73,7 +74,7 @@ impl Alone {
         let copies = folder.try_clone().and_then(|folder| Copies::of(folder, &self.top));
         let copies = copies.map_err(writing)?;
         for copy in copies.find(None).iter().filter(|copy| **copy != self.way).rev() {
-            self.cleared(copy, stopped, || {
+            self.cleared(&copies, copy, stopped, || {
                 copies.remove(copy, None).and_then(|()| copies.remove_above(copy))
             })?;
         }
@@ -86,7 +87,7 @@ impl Alone {
         let writing = |error| FlashError::writing(top, error);
         let copies = open.try_clone().and_then(|open| Copies::of(open, top)).map_err(writing)?;
         for copy in copies.find(Some(way)) {
-            self.cleared(&copy, stopped, || {
+            self.cleared(&copies, &copy, stopped, || {
                 if copy.as_os_str().is_empty() {
                     copies.empty(&copy, Some(way))
                 } else {
@@ -115,18 +116,27 @@ impl Alone {
     /// nothing but room, and that is looked at later.
     fn cleared(
         &self,
+        copies: &Copies,
         copy: &Path,
         stopped: &AtomicBool,
-        remove: impl FnMut() -> std::io::Result<()>,
+        mut remove: impl FnMut() -> io::Result<()>,
     ) -> Result<(), FlashError> {
         let path = self.top.join(copy);
-        match lock::wait(&path.join(OURS).join(lock::LOCK), stopped, remove) {
+        // A load that has failed early leaves a lock and no copy, and what is on another file system is told of.
+        let is_gone = || {
+            let was_there = copies.is_recorded(copy);
+            remove().map(|()| was_there && !copies.is_recorded(copy))
+        };
+        match lock::wait(&path.join(OURS).join(lock::LOCK), stopped, is_gone) {
+            // Somebody else has removed it.
+            Err(FlashError::Write { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(FlashError::Write { source, .. }) => {
                 tracing::warn!(path = %path.display(), error = %source, "left: it cannot be removed");
             }
-            done => {
-                done?;
-                tracing::info!(path = %path.display(), "removed: no weights of this model any more");
+            is_gone => {
+                if is_gone? {
+                    tracing::info!(path = %path.display(), "removed: no weights of this model any more");
+                }
             }
         }
         Ok(())

@@ -34,9 +34,9 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Those at and below `path`.
-    pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        Self::of(inside::top(path)?, path)
+    /// Those at and below `real`, a place as it is behind all links.
+    pub(crate) fn at(real: &Path) -> io::Result<Self> {
+        Self::of(inside::real(real)?, real)
     }
 
     /// Those at and below the open folder `top`, which is at `path`.

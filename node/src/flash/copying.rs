@@ -1,5 +1,6 @@
 //! The workers that copy the pieces of a plan.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flexinfer_core::loading::{Piece, Plan};
+use flexinfer_core::sources::RelativePath;
 use rustix::fs::{Stat, fstat};
 
 use super::arguments::Arguments;
@@ -16,7 +18,7 @@ use super::error::FlashError;
 use super::folders::Opened;
 use super::look::{Entry, Seen};
 use super::mover::{Fault, Mover};
-use super::part::Part;
+use super::part::{Part, Taken};
 use super::peers::Peers;
 use super::state::Identity;
 use super::turns::{Turn, Turns};
@@ -48,8 +50,11 @@ pub(super) struct Copying<'a> {
 /// A file of which some pieces may be copied.
 struct Copied<'a> {
     entry: &'a Entry,
+    taken: Taken,
     part: Mutex<Option<Arc<Part<'a>>>>,
     missing: AtomicUsize,
+    /// Whether it has its name.
+    published: AtomicBool,
 }
 
 /// What one worker has.
@@ -73,8 +78,10 @@ impl<'a> Copying<'a> {
         let pieces = plan.pieces(PIECE);
         let files = plan.copies.iter().map(|&entry| Copied {
             entry,
+            taken: Taken::WrittenOver,
             part: Mutex::new(None),
             missing: AtomicUsize::new(0),
+            published: AtomicBool::new(false),
         });
         let mut files = files.collect::<Vec<_>>();
         for piece in &pieces {
@@ -96,6 +103,24 @@ impl<'a> Copying<'a> {
             turns: Turns::of(&pieces),
             pieces,
         }
+    }
+
+    /// The same, where only files of `ours` are written over: what has come under the name of any other since it was
+    /// looked whether that is free is somebody else's.
+    pub(super) fn writing_over_only(mut self, ours: &[RelativePath]) -> Self {
+        let ours = ours.iter().collect::<HashSet<_>>();
+        for file in self.files.iter_mut().filter(|file| !ours.contains(&file.entry.found.path)) {
+            file.taken = Taken::Stays;
+        }
+        self
+    }
+
+    /// The files that have not come, and would not have been written over.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'a Entry> {
+        let is_missing = |file: &&Copied<'a>| {
+            file.taken == Taken::Stays && !file.published.load(Ordering::Relaxed)
+        };
+        self.files.iter().filter(is_missing).map(|file| file.entry)
     }
 
     /// Copies everything. The first failure ends it, and removes what is half-written.
@@ -174,7 +199,7 @@ impl<'a> Copying<'a> {
         }
         if file.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             file.part.lock().unwrap_or_else(PoisonError::into_inner).take();
-            self.finish(&ends)?;
+            self.finish(file, &ends)?;
         }
         Ok(())
     }
@@ -240,14 +265,18 @@ impl<'a> Copying<'a> {
     }
 
     /// All pieces are there: checks the copy and gives it its name.
-    fn finish(&self, ends: &Ends<'_>) -> Result<(), FlashError> {
+    fn finish(&self, file: &Copied<'_>, ends: &Ends<'_>) -> Result<(), FlashError> {
         let (entry, part) = (ends.entry, ends.part);
         // Another file that came under its name is found by the look after all copies.
         let stat = self.look_again(entry, ends.source)?;
         if self.arguments.verify {
             verify::check_digest(&part.file, &self.seen.place(entry), self.stopped)?;
         }
-        part.publish(&stat).map_err(|error| FlashError::writing(&part.target(), error))?;
+        part.publish(&stat, file.taken).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => FlashError::Theirs { path: part.target() },
+            _ => FlashError::writing(&part.target(), error),
+        })?;
+        file.published.store(true, Ordering::Relaxed);
         if entry.found.length >= TOLD {
             self.shown.beside(
                 || tracing::info!(path = %entry.found.path, bytes = entry.found.length, "copied"),

@@ -14,9 +14,10 @@ use rustix::fs::{AtFlags, Dir, Mode, Stat, fstatvfs, statat};
 use super::error::FlashError;
 use super::folders::{Folder, Opened};
 use super::look::{Entry, Seen};
+use super::making::{self, NoFolder};
 use super::own::{OURS, Own};
 use super::record::Record;
-use super::{making, part, state, unnamed};
+use super::{part, state, unnamed};
 use crate::inside;
 
 pub(super) struct Destination<'a> {
@@ -36,8 +37,7 @@ impl<'a> Destination<'a> {
     /// The destination in the open `folder`, which is at `path`.
     pub(super) fn of(folder: File, path: &'a Path) -> Result<Self, FlashError> {
         let writing = |error| FlashError::writing(path, error);
-        let own = Own::make(&folder, path);
-        let own = own.map_err(|error| FlashError::writing(&path.join(OURS), error))?;
+        let own = Own::make(&folder, path)?;
         let in_memory = is_in_memory(&own.folder).map_err(writing)?;
         let unnamed = unnamed::are_known_in(&own.folder);
         // The system tells it only to whoever sets it. Nobody else makes files yet.
@@ -58,13 +58,12 @@ impl<'a> Destination<'a> {
         entries.all(|entry| entry.is_ok_and(|entry| ours(entry.file_name().to_bytes())))
     }
 
-    /// Makes the folders of `files`, each once and not once a file. What is no folder in their place goes if the
-    /// destination is to hold this copy `alone`.
+    /// Makes the folders of `files`, each once and not once a file.
     pub(super) fn make_folders(
         &self,
         seen: &Seen,
         files: &[&Entry],
-        alone: bool,
+        other: NoFolder,
     ) -> Result<(), FlashError> {
         let numbers = files.iter().map(|entry| entry.place.folder).collect::<BTreeSet<_>>();
         for folder in numbers.into_iter().filter_map(|number| seen.folders.get(number)) {
@@ -73,7 +72,7 @@ impl<'a> Destination<'a> {
             let mut path = self.path.to_path_buf();
             for name in folder.way() {
                 path.push(name);
-                let made = making::folder(&above, name, alone);
+                let made = making::folder(&above, name, other);
                 above = made.map_err(|error| FlashError::writing(&path, error))?;
             }
         }
@@ -81,13 +80,13 @@ impl<'a> Destination<'a> {
     }
 
     /// Removes the parts that killed loads have left in these folders, and in those of the files that earlier loads
-    /// have put there. Where we are not `alone`, a part may be another's that is still written: only what nobody has
-    /// touched for long goes.
+    /// have put there. Where the destination is not `locked`, a part may be another's that is still written: only what
+    /// nobody has touched for long goes.
     pub(super) fn sweep(
         &self,
         folders: &[Folder],
         ours: &[RelativePath],
-        alone: bool,
+        locked: bool,
     ) -> Result<(), FlashError> {
         let mut swept = folders.iter().map(Folder::way).collect::<BTreeSet<_>>();
         swept.extend(ours.iter().map(|file| inside::split(file).0));
@@ -100,7 +99,7 @@ impl<'a> Destination<'a> {
             for (name, _) in inside::entries(&folder).unwrap_or_default() {
                 let left = || {
                     inside::look(&folder, &name)
-                        .is_ok_and(|part| part.is_some_and(|part| alone || is_old(&part)))
+                        .is_ok_and(|part| part.is_some_and(|part| locked || is_old(&part)))
                 };
                 if is_part(&name) && left() {
                     let removed = inside::remove_file(&folder, &name);
@@ -129,6 +128,13 @@ fn is_old(part: &Stat) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let changed = u64::try_from(part.st_ctime).map(Duration::from_secs).unwrap_or_default();
     now.saturating_sub(changed) > LONG
+}
+
+/// Whether anything has the name of `entry`, in the open folders of a destination.
+pub(super) fn is_taken(folders: &mut Opened<'_>, entry: &Entry) -> bool {
+    let name = OsStr::new(entry.found.path.file_name());
+    let found = folders.get(entry.place.folder).and_then(|folder| inside::look(folder, name));
+    found.is_ok_and(|found| found.is_some())
 }
 
 /// What there is under the name of `entry`, in the open folders of a destination.

@@ -95,14 +95,41 @@ impl FlashError {
             Self::Damaged(failure) => Some(failure.reason),
             Self::Digest { .. } => Some(Reason::DigestMismatch),
             Self::NoRoom { .. } => Some(Reason::DiskFull),
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some(Reason::DiskFull)
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(Reason::BadSource)
             }
-            Self::Read { .. }
-            | Self::Write { .. }
-            | Self::Changed { .. }
-            | Self::Different { .. }
-            | Self::Stopped => None,
+            Self::Write { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Reason::DiskFull),
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory => Some(Reason::InvalidConfig),
+                _ => None,
+            },
+            Self::Read { .. } | Self::Changed { .. } | Self::Different { .. } | Self::Stopped => {
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_trying_again_cannot_mend_has_a_reason() {
+        let place = Path::new("/models/llama");
+        for (errno, reading, writing) in [
+            (Errno::NOSPC, None, Some(Reason::DiskFull)),
+            (Errno::DQUOT, None, Some(Reason::DiskFull)),
+            (Errno::ACCESS, Some(Reason::BadSource), Some(Reason::InvalidConfig)),
+            (Errno::PERM, Some(Reason::BadSource), Some(Reason::InvalidConfig)),
+            (Errno::ROFS, None, Some(Reason::InvalidConfig)),
+            (Errno::NOTDIR, None, Some(Reason::InvalidConfig)),
+            (Errno::IO, None, None),
+        ] {
+            assert_eq!(FlashError::reading(place, errno.into()).reason(), reading, "{errno}");
+            assert_eq!(FlashError::writing(place, errno.into()).reason(), writing, "{errno}");
         }
     }
 }

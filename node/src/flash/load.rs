@@ -1,5 +1,6 @@
 //! One load from beginning to end: look, plan, copy, look again.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -8,18 +9,18 @@ use flexinfer_core::sources::RelativePath;
 use flexinfer_core::sources::weights::Format;
 use flexinfer_fetching::check_weights;
 
-use super::alone::Alone;
 use super::arguments::Arguments;
-use super::changes::{becoming_ours, gone, in_the_way};
+use super::changes::Changes;
 use super::copying::Copying;
-use super::destination::{Destination, present};
+use super::destination::{Destination, is_taken, present};
+use super::entering::Entered;
 use super::error::FlashError;
 use super::folders::Opened;
-use super::lock;
 use super::look::{Entry, Seen};
+use super::making::NoFolder;
 use super::peers::Peers;
+use super::place;
 use super::record::{self, Known};
-use super::{making, place};
 use crate::progress::Counts;
 
 /// How often a source that changes under us is begun with anew.
@@ -33,21 +34,10 @@ pub(super) fn load(
     counts: &Counts,
     stopped: &AtomicBool,
 ) -> Result<u64, FlashError> {
-    let Arguments { src, dst, alone_in, .. } = arguments;
-    let alone = alone_in.as_ref().map(|top| Alone::of(top, dst, src)).transpose()?;
     // Held until this load has ended.
-    let entered = alone.as_ref().map(|alone| alone.enter(stopped)).transpose()?;
-    let folder = match (&alone, &entered) {
-        (Some(alone), Some((entered, _lock))) => alone.destination(entered)?,
-        _ => making::folder_at(dst)?,
-    };
-    place::check_apart(src, &folder, dst)?;
-    let destination = Destination::of(folder, dst)?;
-    let lock = lock::acquire(&destination.own, stopped)?;
-    if let Some(alone) = &alone {
-        alone.clear_below(&destination.folder, stopped)?;
-    }
-    let load = Load { arguments, destination, peers, counts, stopped, alone: lock.is_some() };
+    let entered = Entered::when_free(arguments, stopped)?;
+    let (destination, locked) = (&entered.destination, entered.lock.is_some());
+    let load = Load { arguments, destination, peers, counts, stopped, locked };
     let mut attempt = 1;
     loop {
         match load.once() {
@@ -62,12 +52,12 @@ pub(super) fn load(
 
 struct Load<'a> {
     arguments: &'a Arguments,
-    destination: Destination<'a>,
+    destination: &'a Destination<'a>,
     peers: Option<&'a Peers>,
     counts: &'a Counts,
     stopped: &'a AtomicBool,
     /// Nobody else copies to this destination: we hold its lock.
-    alone: bool,
+    locked: bool,
 }
 
 impl Load<'_> {
@@ -80,15 +70,15 @@ impl Load<'_> {
         let is_alone = self.arguments.alone_in.is_some();
         let mut known = record.read();
         let plan = self.plan(&seen, &known.files, wishes.choose(seen.entries.iter().collect()))?;
-        if !is_alone && !self.alone {
+        if !is_alone && !self.locked {
             // A load beside this one may have put there just now what is whole: its record is older than its files.
             known = record.read();
         }
         if !is_alone && !self.destination.is_fresh() {
-            place::check_theirs(&self.destination, &seen, &plan.copies, &known)?;
+            place::check_theirs(self.destination, &seen, &plan.copies, &known)?;
         }
         let Known { files: mut ours, is_torn } = known;
-        if is_torn && self.alone {
+        if is_torn && self.locked {
             // Loads have been here, and nobody else is at work: what is as a load leaves it is ours.
             let whole = plan.whole.iter().map(|entry| &entry.found.path);
             ours = whole.filter(|path| record.is_mine(path)).cloned().collect();
@@ -96,22 +86,17 @@ impl Load<'_> {
         self.check_formats(&plan.copies)?;
         self.destination.check_room(&plan)?;
 
-        let (destination, peers) = (&self.destination, self.peers);
-        let files = becoming_ours(&plan, &ours, is_alone);
-        let gone = gone(&ours, &files);
-        if is_torn || ours.len() != files.len() || !gone.is_empty() {
-            record.write(files.iter().chain(&gone).copied(), durable)?;
+        let changes = Changes::of(&plan, &ours, is_alone);
+        if is_torn || changes.are_any() {
+            record.write(changes.all(), durable)?;
         }
-        let in_the_way = in_the_way(&gone, &seen, &files).into_iter();
-        record::remove(&destination.folder, destination.path, in_the_way)?;
-        destination.make_folders(&seen, &plan.copies, is_alone)?;
-        let counts = self.counts.clone();
-        Copying::new(self.arguments, destination, &seen, &plan, peers, counts, self.stopped)
-            .run()?;
+        self.copy(&seen, &plan, &changes)?;
         // Copies are of one state each; this makes them all of the same one.
         if let Some(path) = seen.difference(&look()?) {
             return Err(FlashError::Changed { path: path.below(&self.arguments.src) });
         }
+        let Changes { files, gone, .. } = changes;
+        let (destination, peers) = (self.destination, self.peers);
         if !gone.is_empty() {
             record::remove(&destination.folder, destination.path, gone.into_iter())?;
             record.write(files.into_iter(), durable)?;
@@ -130,6 +115,52 @@ impl Load<'_> {
         Ok(whole.fold(plan.length(), u64::saturating_add))
     }
 
+    /// Copies what is planned, and is in the record by now.
+    fn copy(
+        &self,
+        seen: &Seen,
+        plan: &Plan<&Entry>,
+        changes: &Changes<'_>,
+    ) -> Result<(), FlashError> {
+        let Self { arguments, destination, peers, counts, stopped, .. } = *self;
+        let is_alone = arguments.alone_in.is_some();
+        let mut copying =
+            Copying::new(arguments, destination, seen, plan, peers, counts.clone(), stopped);
+        // Without a lock, what comes meanwhile may be another load's.
+        if self.locked && !is_alone {
+            copying = copying.writing_over_only(changes.ours);
+        }
+        let other = if is_alone { NoFolder::Goes } else { NoFolder::Stays };
+        let in_the_way = changes.in_the_way(seen).into_iter();
+        let copied = record::remove(&destination.folder, destination.path, in_the_way)
+            .and_then(|()| destination.make_folders(seen, &plan.copies, other))
+            .and_then(|()| copying.run());
+        if copied.is_err()
+            && let Err(error) = self.disclaim(seen, &copying, changes)
+        {
+            tracing::warn!(%error, "what somebody else has put there may be taken for a copy");
+        }
+        copied
+    }
+
+    /// Takes out of the record what somebody else has put there under the name of a copy that has not come.
+    fn disclaim(
+        &self,
+        seen: &Seen,
+        copying: &Copying<'_>,
+        changes: &Changes<'_>,
+    ) -> Result<(), FlashError> {
+        let Destination { folder, in_memory, .. } = self.destination;
+        let mut folders = Opened::below(folder, &seen.folders);
+        let theirs = copying.missing().filter(|entry| is_taken(&mut folders, entry));
+        let theirs = theirs.map(|entry| &entry.found.path).collect::<HashSet<_>>();
+        if theirs.is_empty() {
+            return Ok(());
+        }
+        let ours = changes.all().filter(|path| !theirs.contains(path));
+        self.destination.record().write(ours, !in_memory)
+    }
+
     /// What there is to do; clears away first what a killed load has left.
     fn plan<'a>(
         &self,
@@ -140,8 +171,8 @@ impl Load<'_> {
         if self.destination.is_fresh() {
             return Ok(Plan::new(wanted, |_| None));
         }
-        place::check_folders_apart(&seen.folders, &self.destination)?;
-        self.destination.sweep(&seen.folders, ours, self.alone)?;
+        place::check_folders_apart(&seen.folders, self.destination)?;
+        self.destination.sweep(&seen.folders, ours, self.locked)?;
         let mut folders = Opened::below(&self.destination.folder, &seen.folders);
         Ok(Plan::new(wanted, |entry| present(&mut folders, entry)))
     }
@@ -168,6 +199,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::flash::making;
 
     #[derive(Parser)]
     struct Line {
@@ -187,7 +219,8 @@ mod tests {
         let destination = Destination::of(folder, &arguments.dst)?;
         let (stopped, counts) = (AtomicBool::new(false), Counts::default());
         let (counts, stopped) = (&counts, &stopped);
-        Load { arguments, destination, peers: None, counts, stopped, alone: false }.once()
+        let destination = &destination;
+        Load { arguments, destination, peers: None, counts, stopped, locked: false }.once()
     }
 
     #[test]

@@ -6,18 +6,21 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, mkdirat, open, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, mkdirat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::FlashError;
 use super::place;
 use crate::inside;
 
-/// A folder that is only passed through need not be readable.
-#[cfg(target_os = "linux")]
-const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-#[cfg(not(target_os = "linux"))]
-const PASSED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// What becomes of what is in the place of a folder and is none, such as a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoFolder {
+    /// It stays, and no folder can be made.
+    Stays,
+    /// It goes: what it lies in is to hold one copy and nothing else.
+    Goes,
+}
 
 /// Opens the folder at `place` where that is behind all links, made if it is not there. That is judged, and no link that
 /// has come on the way since then is followed.
@@ -27,29 +30,27 @@ pub(super) fn folder_at(place: &Path) -> Result<File, FlashError> {
 }
 
 fn real_folder(real: &Path) -> io::Result<File> {
-    let mut above = File::from(open("/", PASSED | OFlags::CLOEXEC, Mode::empty())?);
+    let mut above = inside::root()?;
     let mut names = real.components().filter_map(|name| match name {
         Component::Normal(name) => Some(name),
         _ => None,
     });
     let last = names.next_back().ok_or(io::ErrorKind::InvalidInput)?;
     for name in names {
-        let flags = PASSED | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = || Ok(File::from(openat(&above, name, flags, Mode::empty())?));
-        above = or_made(&above, name, opened)?;
+        above = or_made(&above, name, || inside::passed(&above, name))?;
     }
-    folder(&above, last, false)
+    folder(&above, last, NoFolder::Stays)
 }
 
 /// The folder at `way` below `top`, made if it is not there.
-pub(super) fn below(top: &File, way: &Path, alone: bool) -> io::Result<File> {
-    way.iter().try_fold(top.try_clone()?, |above, name| folder(&above, name, alone))
+pub(super) fn below(top: &File, way: &Path, other: NoFolder) -> io::Result<File> {
+    way.iter().try_fold(top.try_clone()?, |above, name| folder(&above, name, other))
 }
 
 /// The folder `name` in `above`, made if it is not there.
-pub(super) fn folder(above: &File, name: &OsStr, alone: bool) -> io::Result<File> {
-    let is_other = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
-    if alone && inside::look(above, name)?.is_some_and(is_other) {
+pub(super) fn folder(above: &File, name: &OsStr, other: NoFolder) -> io::Result<File> {
+    let is_none = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
+    if other == NoFolder::Goes && inside::look(above, name)?.is_some_and(is_none) {
         unlinkat(above, name, AtFlags::empty())?;
     }
     or_made(above, name, || inside::folder(above, Path::new(name)))
@@ -86,12 +87,12 @@ mod tests {
         for way in ["link", "link/made"] {
             real_folder(&top.join(way)).unwrap_err();
             let open = inside::top(&top).unwrap();
-            below(&open, Path::new(way), false).unwrap_err();
+            below(&open, Path::new(way), NoFolder::Stays).unwrap_err();
         }
         // Whoever means the link names it, and it is looked up before it is judged.
         folder_at(&top.join("link/named")).unwrap();
         assert!(elsewhere.path().join("named").is_dir());
-        below(&inside::top(&top).unwrap(), Path::new("link/made"), true).unwrap();
+        below(&inside::top(&top).unwrap(), Path::new("link/made"), NoFolder::Goes).unwrap();
         assert!(top.join("link/made").is_dir() && !elsewhere.path().join("made").exists());
     }
 }

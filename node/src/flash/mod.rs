@@ -10,6 +10,7 @@ mod changes;
 pub(crate) mod copies;
 mod copying;
 mod destination;
+mod entering;
 mod error;
 mod folders;
 mod load;

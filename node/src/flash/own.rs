@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::making;
+use super::error::FlashError;
+use super::making::{self, NoFolder};
 use crate::inside;
 
 /// What it is called.
@@ -25,8 +26,17 @@ pub(super) struct Own {
 
 impl Own {
     /// That of the open folder `top`, which is at `path`; made if it is not there.
-    pub(super) fn make(top: &File, path: &Path) -> io::Result<Self> {
-        Ok(Self { folder: making::folder(top, OsStr::new(OURS), false)?, path: path.join(OURS) })
+    pub(super) fn make(top: &File, path: &Path) -> Result<Self, FlashError> {
+        let path = path.join(OURS);
+        match making::folder(top, OsStr::new(OURS), NoFolder::Stays) {
+            Ok(folder) => Ok(Self { folder, path }),
+            Err(error) if is_no_folder(&error) => {
+                let why =
+                    "a link or a file is in the place of the loader's own folder; take it away";
+                Err(FlashError::Misplaced { path, why })
+            }
+            Err(error) => Err(FlashError::writing(&path, error)),
+        }
     }
 
     /// That of the open folder `top`, which is at `path`.
@@ -42,4 +52,11 @@ impl Own {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether a folder could not be opened since that is none. Systems say it in two ways of a link.
+fn is_no_folder(error: &io::Error) -> bool {
+    [Errno::NOTDIR, Errno::LOOP]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

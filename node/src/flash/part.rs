@@ -10,9 +10,11 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flexinfer_core::loading::SHORT;
+#[cfg(target_os = "linux")]
+use rustix::fs::RenameFlags;
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, openat,
-    renameat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat,
+    futimens, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -23,6 +25,13 @@ use crate::inside;
 
 /// The end of the name, as the original's, so that either clears away what the other left.
 pub(super) const SUFFIX: &str = ".flash-tmp";
+
+/// What becomes of a file that has the name of a copy when that is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    WrittenOver,
+    Stays,
+}
 
 pub(super) struct Part<'a> {
     pub(super) file: File,
@@ -66,11 +75,17 @@ impl<'a> Part<'a> {
         Ok(part)
     }
 
-    /// The file once more, with a position of its own. Only long files are wanted twice; these have a name.
+    /// The file once more, with a position of its own. Only long files are wanted twice; these have a name. What
+    /// somebody has put under it meanwhile is not written to.
     pub(super) fn open_again(&self) -> io::Result<File> {
         let name = self.name.get().ok_or(io::ErrorKind::NotFound)?;
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        Ok(File::from(openat(&self.folder, name, flags, Mode::empty())?))
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let again = File::from(openat(&self.folder, name, flags, Mode::empty())?);
+        let (ours, found) = (fstat(&self.file)?, fstat(&again)?);
+        if (ours.st_dev, ours.st_ino) == (found.st_dev, found.st_ino) {
+            return Ok(again);
+        }
+        Err(io::Error::other(format!("another file has come in the place of {name}")))
     }
 
     /// Where it will lie.
@@ -78,9 +93,9 @@ impl<'a> Part<'a> {
         self.entry.found.path.below(self.destination.path)
     }
 
-    /// Gives it its name, with the rights of `source` and the time that tells a later run that it is
-    /// whole.
-    pub(super) fn publish(&self, source: &Stat) -> io::Result<()> {
+    /// Gives it its name, with the rights of `source` and the time that tells a later run that it is whole. What has the
+    /// name already is written over, or stays and is the error that it exists.
+    pub(super) fn publish(&self, source: &Stat, taken: Taken) -> io::Result<()> {
         let mode = state::rights(source);
         if mode != self.mode {
             fchmod(&self.file, mode)?;
@@ -93,12 +108,12 @@ impl<'a> Part<'a> {
             // A name must not outlive a power cut that its content does not.
             self.file.sync_data()?;
         }
-        self.take_name()?;
+        self.take_name(taken)?;
         self.published.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    fn take_name(&self) -> io::Result<()> {
+    fn take_name(&self, taken: Taken) -> io::Result<()> {
         let target = self.entry.found.path.file_name();
         let name = match self.name.get() {
             Some(name) => name,
@@ -112,14 +127,23 @@ impl<'a> Part<'a> {
                 linked => return Ok(linked?),
             },
         };
-        match renameat(&self.folder, name, &self.folder, target) {
-            Err(Errno::ISDIR) => {
+        let rename = || match taken {
+            Taken::WrittenOver => renameat(&self.folder, name, &self.folder, target),
+            Taken::Stays => into_free(&self.folder, name, target),
+        };
+        match rename() {
+            Err(Errno::ISDIR | Errno::EXIST) if self.is_folder(target) => {
                 // An earlier state of the source had a folder of this name.
                 inside::remove_empty(&self.folder, OsStr::new(target), &self.target())?;
-                Ok(renameat(&self.folder, name, &self.folder, target)?)
+                Ok(rename()?)
             }
             renamed => Ok(renamed?),
         }
+    }
+
+    fn is_folder(&self, name: &str) -> bool {
+        let found = inside::look(&self.folder, OsStr::new(name)).ok().flatten();
+        found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
     }
 }
 
@@ -132,6 +156,21 @@ impl Drop for Part<'_> {
             let path = self.target().with_file_name(name);
             tracing::warn!(path = %path.display(), %error, "a half-written file is left");
         }
+    }
+}
+
+/// Renames the file `name` of `folder` where nothing is called `target` yet.
+fn into_free(folder: &File, name: &str, target: &str) -> rustix::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::renameat_with(folder, name, folder, target, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return renamed,
+    }
+    // A file system that has no such way, as NFS, leaves a moment in which something may still come.
+    match statat(folder, target, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(Errno::EXIST),
+        Err(Errno::NOENT) => renameat(folder, name, folder, target),
+        Err(error) => Err(error),
     }
 }
 
@@ -158,4 +197,43 @@ pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!(".{}-{count}{SUFFIX}", *LOAD)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on shall fail where it stands")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use flexinfer_core::loading::{Found, Modified};
+    use flexinfer_core::sources::RelativePath;
+
+    use super::super::folders::Place;
+    use super::super::state::Identity;
+    use super::*;
+
+    #[test]
+    fn what_comes_in_the_place_of_a_part_is_not_written_to() {
+        let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = top.path().canonicalize().unwrap();
+        let folder = inside::real(&path).unwrap();
+        let identity = Identity::of(&fstat(&folder).unwrap());
+        let destination = Destination::of(folder.try_clone().unwrap(), &path).unwrap();
+        let (length, modified) = (SHORT + 1, Modified { seconds: 0, nanoseconds: 0 });
+        let found =
+            Found { path: RelativePath::parse("a").unwrap(), length, stored: length, modified };
+        let place = Place { folder: 0, behind: None };
+        let entry = Entry { found, identity, mode: Mode::RUSR, place };
+        let part = Part::begin(&destination, &entry, Arc::new(folder)).unwrap();
+        part.open_again().unwrap();
+        let name = path.join(part.name.get().unwrap());
+        let theirs = elsewhere.path().join("theirs");
+        fs::write(&theirs, "theirs").unwrap();
+        fs::remove_file(&name).unwrap();
+        symlink(&theirs, &name).unwrap();
+        part.open_again().unwrap_err();
+        fs::remove_file(&name).unwrap();
+        fs::write(&name, "theirs").unwrap();
+        part.open_again().unwrap_err();
+    }
 }

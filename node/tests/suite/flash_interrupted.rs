@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{World, bytes};
+use crate::world::{World, bytes, program, text};
 
 const LENGTH: usize = 24 << 20;
 
@@ -123,6 +123,43 @@ fn load_08_a_source_that_is_cut_or_removed_in_the_middle_never_comes_out_mixed()
     let (code, said) = load.end();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(world.names(), ["config.json"]);
+}
+
+#[test]
+fn what_somebody_puts_there_in_the_middle_is_not_written_over_and_no_record_claims_it() {
+    for (theirs, ours) in [("model.bin", "config.json"), ("config.json", "model.bin")] {
+        let world = world();
+        let load = Standing::begin(&world);
+        fs::write(world.destination.join(theirs), "not ours").unwrap();
+        load.signal(Signal::CONT);
+        let (code, said) = load.end();
+        assert_eq!(code, Some(78), "{said}");
+        let told = format!("model/{theirs} is there already and no load has put it there");
+        assert!(said.contains(&told), "{said}");
+        // Nor does a later load, that goes on from the record of this one.
+        world.refused(78, &[]);
+        assert_eq!(world.read(theirs), b"not ours", "{said}");
+        assert_eq!(world.half_written(), 0, "{said}");
+        let output = program().arg("clean").arg(&world.destination).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(world.names(), [theirs], "{ours} is removed as ours if it came");
+    }
+}
+
+#[test]
+fn what_came_before_a_load_failed_is_gone_on_from() {
+    let world = world();
+    let load = Standing::begin(&world);
+    fs::write(world.destination.join("config.json"), "not ours").unwrap();
+    load.signal(Signal::CONT);
+    let (code, said) = load.end();
+    assert_eq!(code, Some(78), "{said}");
+    fs::remove_file(world.destination.join("config.json")).unwrap();
+    let said = world.copied(&[]);
+    assert!(said.contains("copied=1 whole=1"), "{said}");
+    let output = program().arg("clean").arg(&world.destination).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(!world.destination.exists(), "{:?}", world.names());
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Stdio;
 
-use crate::world::{World, program, text};
+use crate::world::{World, mounting, program, text};
 
 #[test]
 fn nothing_is_written_or_removed_behind_a_link() {
@@ -119,8 +120,15 @@ fn a_link_in_the_place_of_our_records_is_none_of_ours() {
         fs::write(theirs.join(name), "theirs").unwrap();
     }
     symlink(&theirs, world.destination.join(".flash")).unwrap();
-    let said = world.refused(1, &[]);
-    assert!(said.contains("model/.flash"), "{said}");
+    let top = world.destination.parent().unwrap().to_path_buf();
+    let said = world.refused(78, &[]);
+    assert!(
+        said.contains("model/.flash cannot be used") && said.contains("take it away"),
+        "{said}"
+    );
+    symlink(&theirs, top.join(".flash")).unwrap();
+    let said = world.refused(78, &["--alone-in", top.to_str().unwrap()]);
+    assert!(said.contains("memory/.flash cannot be used"), "{said}");
     assert_eq!(fs::read_dir(&theirs).unwrap().count(), 3);
     assert_eq!(fs::read_to_string(theirs.join("files.json")).unwrap(), "theirs");
 }
@@ -148,4 +156,45 @@ fn a_record_that_a_power_cut_has_emptied_is_made_anew_where_the_copy_is_whole() 
     }
     world.copied(&[]);
     assert_eq!(world.read("a"), b"a third one");
+}
+
+#[test]
+fn only_copies_that_were_there_are_told_to_be_removed() {
+    let mut world = World::new();
+    world.put("a", b"a");
+    let top = world.folder().join("memory");
+    let alone = ["--alone-in", top.to_str().unwrap()];
+    for _ in 0..2 {
+        let said = world.copied(&alone);
+        assert!(!said.contains("removed"), "{said}");
+    }
+    world.destination = top.join("new");
+    let said = world.copied(&alone);
+    assert_eq!(said.matches("removed").count(), 1, "{said}");
+    assert!(
+        said.contains("removed: no weights of this model any more")
+            && said.contains("memory/model")
+    );
+    assert!(!top.join("model").exists());
+}
+
+#[test]
+fn a_destination_that_cannot_be_written_to_is_a_fault_of_configuration() {
+    let mut world = World::new();
+    world.put("a", b"a");
+    world.destination = world.put("file", b"not ours");
+    let said = world.refused(78, &[]);
+    assert!(said.contains("source/file failed: Not a directory"), "{said}");
+    let memory = world.folder().join("memory");
+    fs::create_dir(&memory).unwrap();
+    let script =
+        r#"mount -t tmpfs -o ro tmpfs "$2" || exit 99; "$0" flash --src "$1" --dst "$2/model""#;
+    let words = [Path::new(env!("CARGO_BIN_EXE_flexinfer-node")), &world.source, &memory];
+    let Some(output) = mounting(script, &words) else { return };
+    assert_eq!(output.status.code(), Some(78), "{}", text(&output));
+    assert!(
+        text(&output).contains("memory/model failed: Read-only file system"),
+        "{}",
+        text(&output)
+    );
 }

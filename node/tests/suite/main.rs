@@ -22,4 +22,5 @@ mod flash_memory;
 mod flash_peers;
 mod flash_room;
 mod flash_theirs;
+mod flash_waiting;
 mod world;
