@@ -151,15 +151,18 @@ mod tests {
         fs::remove_file(place.join("theirs")).unwrap();
         write("b.bin", "weights");
         write(".flash/files.json", r#"["b.bin"]"#);
-        for (name, record) in [("garbled", ""), ("old", r#"["a.bin"]"#)] {
-            write(&format!("{name}/a.bin"), "weights");
-            write(&format!("{name}/.flash/files.json"), record);
+        // Each of the two is looked at before the other, in one of the turns.
+        for (garbled, old) in [("x", "y"), ("y", "x")] {
+            for (name, record) in [(garbled, ""), (old, r#"["a.bin"]"#)] {
+                write(&format!("{name}/a.bin"), "weights");
+                write(&format!("{name}/.flash/files.json"), record);
+            }
+            let said = remove().unwrap_err().to_string();
+            assert!(said.contains(&format!("{garbled}/.flash/files.json")), "{said}");
+            assert!(place.join(garbled).join("a.bin").exists());
+            assert!(!place.join(old).exists() && !place.join("b.bin").exists(), "the others go");
+            write(&format!("{garbled}/.flash/files.json"), r#"["a.bin"]"#);
         }
-        let said = remove().unwrap_err().to_string();
-        assert!(said.contains("garbled/.flash/files.json"), "{said}");
-        assert!(place.join("garbled/a.bin").exists());
-        assert!(!place.join("old").exists() && !place.join("b.bin").exists(), "the others go");
-        write("garbled/.flash/files.json", r#"["a.bin"]"#);
         remove().unwrap();
         assert!(!place.exists());
     }
