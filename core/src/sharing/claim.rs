@@ -78,7 +78,8 @@ fn kind(member: &Member, members: &[Member], cooldown: Duration, now: Moment) ->
             }
             let displaceable = idle && quiet >= DEMAND_WINDOW;
             let lingers = displaceable && a_warmer_wants_in(members, member, now);
-            Some(if lingers { Kind::Lingering } else { Kind::Contested })
+            // One that is pinned has the claim that it would come back with: no weaker than that of another like it.
+            Some(if lingers { warm(member).unwrap_or(Kind::Lingering) } else { Kind::Contested })
         }
         Residency::Absent if member.demanded() => Some(Kind::Contested),
         Residency::Absent => warm(member),

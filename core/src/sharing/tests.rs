@@ -274,6 +274,19 @@ fn a_demand_displaces_the_idle_visitor_and_not_the_idle_primary_beside_it() {
 }
 
 #[test]
+fn of_two_that_are_pinned_alike_beside_the_warm_primary_the_one_that_is_there_stays() {
+    let group = [
+        member("main").vram(8).warmth(Warmth::Primary).serving(0),
+        member("first").vram(8).warmth(Warmth::Pinned).serving(0),
+        member("second").vram(8).warmth(Warmth::Pinned),
+    ];
+    let election = elect(&group, Capacity::Vram(20), at(1000));
+    let mut stay = names(&election.residents);
+    stay.sort_unstable();
+    assert_eq!(stay, ["first", "main"], "nobody asks for anything");
+}
+
+#[test]
 fn members_that_fit_by_estimate_are_resident_together() {
     let group = [
         member("a").vram(8).serving(0).busy(),

@@ -17,6 +17,7 @@ fn run(capacity: Capacity, events: Vec<Event>) {
         state.happen(&event);
         state.check();
     }
+    state.come_to_be_left_alone();
     state.come_to_rest();
 }
 

@@ -138,6 +138,29 @@ impl State {
         }
     }
 
+    /// Nobody asks for anything any more, and all that is kept warm stays so: nothing is loaded for ever.
+    pub(super) fn come_to_be_left_alone(&self) {
+        let mut left =
+            Self { members: self.members.clone(), capacity: self.capacity, now: self.now };
+        for member in &mut left.members {
+            let last = member.activity.last_active;
+            member.activity = Activity { last_active: last, ..Activity::default() };
+        }
+        for round in 0..100 {
+            left.now = left.now + Duration::from_secs(30);
+            left.carry_out();
+            for n in 0..MEMBERS {
+                let loads = left.members[n].residency == Residency::Loading;
+                assert!(
+                    !loads || round < 60,
+                    "{} is loaded although nobody asks",
+                    left.members[n].id
+                );
+                left.happen(&Event::Ready(n));
+            }
+        }
+    }
+
     /// Nobody is edited, fails or comes any more: whoever still waits is served in the end, but for
     /// those behind somebody of a higher claim who never leaves.
     pub(super) fn come_to_rest(&mut self) {
