@@ -1,10 +1,8 @@
 //! What `flash` leaves alone in its destination: everything that no load has put there.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
 
 use crate::world::{World, mounting, program, text};
 
@@ -83,29 +81,6 @@ fn what_somebody_else_has_brought_there_is_not_removed_with_the_copy() {
     let output = program().arg("clean").arg(&world.destination).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!(world.names(), ["theirs.bin"]);
-}
-
-#[test]
-fn a_link_that_comes_on_the_way_while_a_load_waits_is_not_followed() {
-    let world = World::new();
-    world.put("a", b"a");
-    let (top, elsewhere) = (world.folder().join("memory"), world.folder().join("elsewhere"));
-    for folder in [top.join(".flash"), elsewhere.clone()] {
-        fs::create_dir_all(folder).unwrap();
-    }
-    let other = File::create(top.join(".flash/lock")).unwrap();
-    other.lock().unwrap();
-    let mut flash = world.flash(&["--alone-in", top.to_str().unwrap()]);
-    let mut load = flash.stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(load.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("waiting for another load")));
-    symlink(&elsewhere, &world.destination).unwrap();
-    drop(other);
-    let said = said.map(Result::unwrap).collect::<Vec<_>>();
-    assert!(load.wait().unwrap().success(), "{said:?}");
-    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{said:?}");
-    assert!(fs::symlink_metadata(&world.destination).unwrap().is_dir());
-    assert_eq!(world.names(), ["a"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -38,4 +39,17 @@ fn a_load_whose_folder_is_removed_while_it_waits_makes_it_anew() {
         assert_eq!(world.names(), ["sub/a"], "{}", folder.display());
         fs::remove_dir_all(&top).unwrap();
     }
+}
+
+#[test]
+fn a_link_that_comes_on_the_way_while_a_load_waits_is_not_followed() {
+    let world = World::new();
+    world.put("a", b"a");
+    let (top, elsewhere) = (world.folder().join("memory"), world.folder().join("elsewhere"));
+    fs::create_dir_all(&elsewhere).unwrap();
+    let alone = ["--alone-in", top.to_str().unwrap()];
+    let said = waited(&world, &top, &alone, || symlink(&elsewhere, &world.destination).unwrap());
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{said}");
+    assert!(fs::symlink_metadata(&world.destination).unwrap().is_dir());
+    assert_eq!(world.names(), ["a"]);
 }
