@@ -92,7 +92,7 @@ fn remove(folder: &Path, name: &Path) -> io::Result<bool> {
         let found = copies.find(None);
         // One that cannot be removed keeps no other.
         let removed = found.iter().map(|copy| copies.remove(copy, None));
-        removed.collect::<Vec<_>>().into_iter().collect::<io::Result<()>>()?;
+        removed.fold(Ok(()), io::Result::and)?;
         !found.is_empty()
     };
     if is_mounted {
