@@ -52,7 +52,7 @@ fn may_hold_weights(path: &Path) -> Result<bool, Failure> {
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
                 let message =
                     format!("{} is a link that leads nowhere but in a circle", place.display());
                 unknown = Some(Failure::new(Reason::BadSource, message));

@@ -87,6 +87,11 @@ pub(crate) fn look(folder: &File, name: &OsStr) -> io::Result<Option<Stat>> {
     }
 }
 
+/// Whether what was found is a folder, and no link to one.
+pub(crate) fn is_folder(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode).is_dir()
+}
+
 /// The names in `folder`, and what each is.
 pub(crate) fn entries(folder: &File) -> io::Result<Vec<(OsString, FileType)>> {
     let mut entries = Vec::new();

@@ -73,7 +73,7 @@ impl FlashError {
     pub(super) fn reading(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         let gone = source.kind() == io::ErrorKind::NotFound
-            || source.raw_os_error() == Some(Errno::STALE.raw_os_error());
+            || Errno::from_io_error(&source) == Some(Errno::STALE);
         if gone { Self::Changed { path } } else { Self::Read { path, source } }
     }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, Stat, mkdirat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::FlashError;
@@ -49,8 +49,8 @@ pub(super) fn below(top: &File, way: &Path, other: NoFolder) -> io::Result<File>
 
 /// The folder `name` in `above`, made if it is not there.
 pub(super) fn folder(above: &File, name: &OsStr, other: NoFolder) -> io::Result<File> {
-    let is_none = |found: Stat| !FileType::from_raw_mode(found.st_mode).is_dir();
-    if other == NoFolder::Goes && inside::look(above, name)?.is_some_and(is_none) {
+    let is_none = |found: &Stat| !inside::is_folder(found);
+    if other == NoFolder::Goes && inside::look(above, name)?.as_ref().is_some_and(is_none) {
         unlinkat(above, name, AtFlags::empty())?;
     }
     or_made(above, name, || inside::folder(above, Path::new(name)))

@@ -56,7 +56,5 @@ impl Own {
 
 /// Whether a folder could not be opened since that is none. Systems say it in two ways of a link.
 fn is_no_folder(error: &io::Error) -> bool {
-    [Errno::NOTDIR, Errno::LOOP]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    matches!(Errno::from_io_error(error), Some(Errno::NOTDIR | Errno::LOOP))
 }

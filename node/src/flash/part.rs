@@ -13,8 +13,8 @@ use flexinfer_core::loading::SHORT;
 #[cfg(target_os = "linux")]
 use rustix::fs::RenameFlags;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat,
-    futimens, openat, renameat, statat, unlinkat,
+    AtFlags, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, futimens, openat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -143,7 +143,7 @@ impl<'a> Part<'a> {
 
     fn is_folder(&self, name: &str) -> bool {
         let found = inside::look(&self.folder, OsStr::new(name)).ok().flatten();
-        found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+        found.is_some_and(|found| inside::is_folder(&found))
     }
 }
 

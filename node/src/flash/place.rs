@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use flexinfer_core::loading::place::may_hold_copies;
 use flexinfer_core::sources::RelativePath;
-use rustix::fs::{FileType, Stat};
 
 use super::destination::Destination;
 use super::error::FlashError;
@@ -115,7 +114,8 @@ fn no_folder(
             return None;
         }
         let found = inside::folder(top, parent).and_then(|parent| inside::look(&parent, name));
-        let is_other = found.is_ok_and(|found| found.is_some_and(|found| !is_folder(&found)));
+        let is_other =
+            found.is_ok_and(|found| found.is_some_and(|found| !inside::is_folder(&found)));
         let is_ours = way.to_str().is_some_and(|way| ours.contains(way));
         (is_other && !is_ours).then(|| way.to_path_buf())
     })
@@ -123,17 +123,13 @@ fn no_folder(
 
 /// What is called `name` in `folder`, which is at `path`, or is below it, and is none of `ours`.
 fn not_ours(folder: &File, name: &OsStr, path: &str, ours: &HashSet<&str>) -> Option<String> {
-    if is_folder(&inside::look(folder, name).ok()??) {
+    if inside::is_folder(&inside::look(folder, name).ok()??) {
         let inner = inside::folder(folder, Path::new(name)).ok()?;
         return inside::entries(&inner).ok()?.iter().find_map(|(name, _)| {
             not_ours(&inner, name, &format!("{path}/{}", name.to_string_lossy()), ours)
         });
     }
     (!ours.contains(path) && !path.ends_with(part::SUFFIX)).then(|| path.to_owned())
-}
-
-fn is_folder(found: &Stat) -> bool {
-    FileType::from_raw_mode(found.st_mode).is_dir()
 }
 
 #[cfg(test)]

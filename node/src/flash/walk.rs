@@ -124,7 +124,7 @@ impl Walk<'_> {
             io::ErrorKind::NotFound => {
                 bad(shown, "it is a link to something that is not there; get it again")
             }
-            _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            _ if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
                 bad(shown, "its links lead round in a circle; remove the link")
             }
             _ => FlashError::reading(shown, error),
